@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,9 +30,15 @@ SLOW = TimeModel(
 )
 
 
-def take_as_long_as(times: TimeModel, runner: FakeRunner, day: int = 21) -> None:
-    """Let launches take what a model says, one after the other from three o'clock on."""
+def take_as_long_as(
+    times: TimeModel, runner: FakeRunner, day: int = 21, refused: str = "", counts: bool = False
+) -> None:
+    """Let launches take what a model says, one after the other from three o'clock on.
+
+    refused: a layer of which only the smallest points run; counts: system calls are counted in its first launch.
+    """
     now = datetime(2026, 11, day, 3, tzinfo=UTC)
+    seen: set[object] = set()
 
     def change(record: dict[str, object]) -> dict[str, object]:
         nonlocal now
@@ -45,7 +52,16 @@ def take_as_long_as(times: TimeModel, runner: FakeRunner, day: int = 21) -> None
             attempt["started_ns_since_launch"] = round(spent_ms * 1e6)
             workload = Workload.model_validate(attempt["workload"])
             touched = touched_bytes(WORKLOADS.file(workload.pattern), workload, launch["kind"])
+            if launch["layer"] == refused and touched > 64:
+                for name in ("elapsed_ns", "operations", "bytes", "quantities", "checks"):
+                    del attempt[name]
+                attempt |= {"status": "refused", "reason": "no", "reason_code": "NO_CAP"}
+                continue
             spent_ms += duration_ms[attempt["point_id"]] + times.point_around_ms(touched, launch["kind"])
+            if counts and attempt["point_id"] not in seen:
+                seen.add(attempt["point_id"])
+                attempt["counted_operations"] = 7
+                spent_ms += times.counting_ms
         result["wall_ns"] = round(spent_ms * 1e6)
         now += timedelta(milliseconds=spent_ms)
         return record
@@ -80,6 +96,34 @@ def test_the_last_campaign_is_what_the_next_is_planned_with(
     inside_ms = sum(block.wall_ms - model.block_ms for block in again.plan.blocks)
     records = list(again.launches())
     real_ms = sum(record.result.wall_ns / 1e6 for record in records if record.result)
+    assert inside_ms == pytest.approx(real_ms, rel=0.05)
+
+
+def test_what_was_refused_takes_no_time_again(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    """Neither in the sum nor in what surrounds other points; but its launch may take as long as if it ran."""
+    slow = replace(SLOW, counting_ms=150)
+    take_as_long_as(slow, runner, refused="a-one", counts=True)
+    first = carry_out(cadge, checkout)
+    model = learned(Store(checkout.campaigns), make_testbed(), "tiny")
+    assert model is not None
+    points = {point.point_id: point for point in first.plan.points if point.subject.layer == "a-one"}
+    sizes = {
+        name: point.workload.integer(WORKLOADS.file(point.workload.pattern).axis) for name, point in points.items()
+    }
+    assert model.refused == {name for name, size in sizes.items() if size > 8}
+    assert model.point_ms["layer"] == pytest.approx(slow.point_ms["layer"], abs=1)
+    assert model.counting_ms == pytest.approx(slow.counting_ms, abs=5)
+    assert model.launch_ms("a-one", "direct", 0) == pytest.approx(slow.launch_ms("a-one", "direct", 0), abs=5)
+    take_as_long_as(slow, runner, day=22, refused="a-one", counts=True)
+    again = carry_out(cadge, checkout)
+    walls = {one.round: one for one in again.plan.launches if one.subject.layer == "a-one"}
+    one_ms = model.launch_ms("a-one", "direct", len(points) // 2) + 20 + slow.point_ms["layer"]
+    assert walls[1].wall_ms == pytest.approx(one_ms, abs=10)
+    assert walls[0].wall_ms == pytest.approx(one_ms + slow.counting_ms, abs=15)
+    before = {one.round: one for one in first.plan.launches if one.subject.layer == "a-one"}
+    assert walls[1].deadline_ms > before[1].deadline_ms
+    real_ms = sum(record.result.wall_ns / 1e6 for record in again.launches() if record.result)
+    inside_ms = sum(block.wall_ms - model.block_ms for block in again.plan.blocks)
     assert inside_ms == pytest.approx(real_ms, rel=0.05)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.blocks import make_blocks
-from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.catalogue import Catalogue, Context, Description
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import PlanSite, site_of
+from cadge_harness.plan.timemodel import TimeModel
 from cadge_results import LaunchFile, Plan, PlanLaunch, Point, Subject
 
 from .conftest import WORKLOADS
@@ -87,6 +89,30 @@ def test_who_is_measured_twice(catalogue: Catalogue, site: PlanSite) -> None:
     for seed in range(8):
         found = twins(make_plan(tiny(launches=9, seed=seed, patterns=few), ready, WORKLOADS, site))
         assert not {name for name, _ in found} & {"a-one"}
+
+
+def test_what_will_be_refused_is_not_measured_twice(catalogue: Catalogue) -> None:
+    """Neither what the driver cannot open here, nor what it refused when it was last attempted."""
+    sweep, ready, testbed = tiny(launches=9), built(catalogue), emulated()
+    opens = {(place, "poll"): Context() for place in ("within", "between")}
+    closed = Description(contexts={("within", "poll"): Context()})
+    described = Catalogue(
+        tuple(
+            replace(info, description=closed if info.name == "a-one" else Description(contexts=opens))
+            for info in ready.layers
+        ),
+        ready.shims,
+    )
+    refused = frozenset(
+        point.point_id
+        for point in make_plan(sweep, ready, WORKLOADS, site_of(testbed)).points
+        if point.subject.layer == "a-one" and point.subject.place == "between"
+    )
+    for seed in range(12):
+        one = tiny(launches=9, seed=seed)
+        assert ("a-one", "between") not in twins(make_plan(one, described, WORKLOADS, site_of(testbed)))
+        after = site_of(testbed, TimeModel(refused=refused))
+        assert ("a-one", "between") not in twins(make_plan(one, ready, WORKLOADS, after))
 
 
 def test_points_that_are_no_twins_keep_their_ids() -> None:

@@ -16,7 +16,7 @@ from math import log2
 
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.draft import PlanDraft, PointDraft, parts_by_link
-from cadge_harness.plan.timemodel import COUNTING_MS, TimeModel, report_ms, touched_bytes
+from cadge_harness.plan.timemodel import TimeModel, report_ms, touched_bytes
 from cadge_results import PatternFile, Subject, Workload
 from cadge_results.formats.sweep import POINT_MS_MIN
 from cadge_results.units import format_bytes
@@ -230,8 +230,9 @@ def _fixed_ms(making: PlanDraft, times: TimeModel) -> int:
         attempts += launches * len(draft.points)
         fixed_ms += launches * draft.launch_ms(times)
         for item in draft.points.values():
-            touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
-            fixed_ms += launches * times.point_around_ms(touched, kind) + COUNTING_MS
+            if item.runs:
+                touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
+                fixed_ms += launches * times.point_around_ms(touched, kind) + round(times.counting_ms)
     blocks = sum(1 for _ in parts_by_link(making))
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
@@ -251,7 +252,7 @@ def leave_out(making: PlanDraft, *, may_drop_layers: bool, may_drop_sizes: bool)
         size = size_of(pattern, item.workload)
         if size is None:
             continue
-        cost_ms = sweep.rounds * (round(_duration_ms(making, item, sweep.duration.default)) + item.around_ms)
+        cost_ms = sweep.rounds * _point_ms(making, item, sweep.duration.default)
         both_ms[size] += cost_ms
         untouched_ms[size] += 0 if pattern.does_rank(item.workload) else cost_ms
         in_focus |= {size} if item.focus_ms else set()
@@ -282,8 +283,8 @@ def _drop_layers(making: PlanDraft) -> tuple[str, ...]:
     for key, draft in making.drafts.items():
         if key.subject.kind != "layer":
             continue
-        points_ms = sum(_duration_ms(making, item, least_ms) + item.around_ms for item in draft.points.values())
-        cost_ms[key.subject.layer] += sweep.rounds * round(draft.launch_ms(making.site.times) + points_ms)
+        points_ms = sum(_point_ms(making, item, least_ms) for item in draft.points.values())
+        cost_ms[key.subject.layer] += sweep.rounds * (draft.launch_ms(making.site.times) + points_ms)
         spared |= {key.subject.layer} if key.subject.twin else set()
     layers = layers_left_out(cost_ms, spared, _over_ms(making, least_ms))
     _keep(making, lambda subject, _: subject.kind != "layer" or subject.layer not in layers)
@@ -301,7 +302,12 @@ def _over_ms(making: PlanDraft, each_ms: int) -> int:
 
 
 def _duration_ms(making: PlanDraft, item: PointDraft, each_ms: int) -> float:
-    return (item.focus_ms or each_ms) * making.pattern(item.workload).takes
+    return (item.focus_ms or each_ms) * making.pattern(item.workload).takes if item.runs else 0
+
+
+def _point_ms(making: PlanDraft, item: PointDraft, each_ms: int) -> int:
+    """Return what a point adds to a launch."""
+    return round(_duration_ms(making, item, each_ms)) + (item.around_ms if item.runs else 0)
 
 
 def _keep(making: PlanDraft, stays: Callable[[Subject, Workload], bool]) -> None:
@@ -318,7 +324,7 @@ def durations_of(making: PlanDraft) -> tuple[dict[str, int], str | None]:
     demands = [
         Demand(
             point_id=name,
-            attempts=sweep.rounds,
+            attempts=sweep.rounds if item.runs else 0,
             duration_ms=item.focus_ms or sweep.duration.default,
             focus=item.focus_ms is not None,
             layer=draft.key.subject.layer,

@@ -13,7 +13,7 @@ from cadge_harness.plan.link import RATE
 from cadge_harness.plan.order import in_turns, seeded, shuffled
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.sweep import FocusOn, WantedPoint
-from cadge_harness.plan.timemodel import COUNTING_MS, TimeModel, launch_deadline_ms, touched_bytes
+from cadge_harness.plan.timemodel import TimeModel, launch_deadline_ms, touched_bytes
 from cadge_results import PatternFile, PlanBlock, PlanLaunch, PlanPoint, Point, Subject, SweepFile, Workload, Workloads
 from cadge_results.formats.base import Launcher, Place, digest
 
@@ -39,6 +39,8 @@ class PointDraft:
     workload: Workload
     focus_ms: int | None
     around_ms: int
+    runs: bool = True
+    """False: the driver refuses it, as far as is known, and no time is planned for it."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,8 @@ class PlanDraft:
         kind = key.subject.kind
         touched = touched_bytes(self.pattern(workload), workload, kind)
         around_ms = self.site.times.point_around_ms(touched, kind)
-        item = PointDraft(workload=workload, focus_ms=focus_ms, around_ms=around_ms)
+        runs = name not in self.site.times.refused
+        item = PointDraft(workload=workload, focus_ms=focus_ms, around_ms=around_ms, runs=runs)
         self.drafts.setdefault(key, LaunchDraft(key)).points[name] = item
 
     def _focus_ms(self, focused: Iterable[WantedPoint]) -> int | None:
@@ -158,11 +161,14 @@ def _launch(
 ) -> PlanLaunch:
     key, seed = draft.key, making.sweep.seed
     ids = shuffled(list(draft.points), str, seed, key.identity, turn)
-    wall_ms = draft.launch_ms(making.site.times) + sum(
-        round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
-        for item in ids
-    )
-    wall_ms += COUNTING_MS * len(ids) if turn == 0 else 0
+    counting_ms = round(making.site.times.counting_ms) if turn == 0 else 0
+    each_ms = {
+        name: round(durations[name] * making.pattern(item.workload).takes) + item.around_ms + counting_ms
+        for name, item in draft.points.items()
+    }
+    around_ms = draft.launch_ms(making.site.times)
+    wall_ms = around_ms + sum(each_ms[name] for name, item in draft.points.items() if item.runs)
+    longest_ms = around_ms + sum(each_ms.values())
     return PlanLaunch(
         launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",
         block=block_id,
@@ -174,5 +180,5 @@ def _launch(
         seed=seeded(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
-        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),
+        deadline_ms=launch_deadline_ms(longest_ms, key.launcher, contexts_of(key.cast)),
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise, takewhile
 
-from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
+from cadge_harness.plan.timemodel import CONTEXT_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
 from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store, TestbedFacts
 from cadge_results.formats.base import Kind as SubjectKind
@@ -40,7 +41,12 @@ class Readings:
     start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
     layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     point_ms: dict[SubjectKind, list[float]] = field(default_factory=lambda: defaultdict(list))
-    bytes_per_ms: list[float] = field(default_factory=list)
+    counted_ms: list[float] = field(default_factory=list)
+    """Around points of which system calls were counted."""
+    touched_bytes: int = 0
+    touched_ms: float = 0.0
+    ran: dict[str, bool] = field(default_factory=dict)
+    """Whether points ran, or were refused each time, in the newest campaign that attempted them."""
     campaigns: list[str] = field(default_factory=list)
 
 
@@ -85,6 +91,10 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
     times = readings.around_times or 1.0
     rate = base.touched_bytes_per_ms
     point_ms = {name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()}
+    plain_ms = [value for values in readings.point_ms.values() for value in values]
+    counting_ms = base.counting_ms
+    if readings.counted_ms and plain_ms:
+        counting_ms = statistics.mean(readings.counted_ms) - statistics.mean(plain_ms)
     newest, older = readings.campaigns[0], len(readings.campaigns) - 1
     return TimeModel(
         campaign_ms=base.campaign_ms * times,
@@ -93,7 +103,9 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
         start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
         layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
         point_ms={**base.point_ms, **point_ms},
-        touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
+        counting_ms=max(counting_ms, 0.0),
+        touched_bytes_per_ms=readings.touched_bytes / readings.touched_ms if readings.touched_ms else rate,
+        refused=frozenset(name for name, did in readings.ran.items() if not did),
         basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
     )
 
@@ -119,8 +131,20 @@ def read(found: Readings, campaign: Campaign, base: TimeModel, *, whole: bool = 
     around_times = _around_times(campaign, base) if whole else None
     for record, gap_ms in pairs:
         take(found, record, gap_ms, campaign.plan, base)
+    found.ran = _ran(record for record, _ in pairs) | found.ran
     found.campaigns.append(campaign.campaign_id)
     found.around_times = found.around_times or around_times
+
+
+def _ran(records: Iterable[LaunchRecord]) -> dict[str, bool]:
+    ran: dict[str, bool] = defaultdict(bool)
+    for record in records:
+        assert record.result is not None  # noqa: S101 - the caller chose such records
+        for point in record.launch.points if record.result.status == "refused" else ():
+            ran[point.point_id] |= False
+        for attempt in record.result.attempts:
+            ran[attempt.point_id] |= attempt.status != "refused"
+    return dict(ran)
 
 
 def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base: TimeModel) -> None:
@@ -134,25 +158,32 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
     around_ms = 0.0
     for before, after in pairwise(attempts):
         took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
-        took_ms -= COUNTING_MS if before.counted_operations else 0
         point = points[before.point_id]
-        extra_ms = took_ms - _measured_ms(plan, point)
         around_ms += took_ms
-        extras_ms.append(extra_ms)
+        if before.status == "refused":
+            continue
+        extra_ms = took_ms - _measured_ms(plan, point)
         kind = point.subject.kind
         touched = touched_bytes(plan.pattern_of(point), point.workload, kind)
+        if before.counted_operations:
+            if touched <= SMALL_BYTES:
+                found.counted_ms.append(extra_ms)
+            continue
+        extras_ms.append(extra_ms)
         if touched <= SMALL_BYTES:
             found.point_ms[kind].append(extra_ms)
         elif touched >= LARGE_BYTES and extra_ms > base.point_ms[kind]:
-            found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[kind]))
-    if extras_ms:
-        last = points[attempts[-1].point_id]
+            found.touched_bytes += touched
+            found.touched_ms += extra_ms - base.point_ms[kind]
+    ended_refused = bool(attempts) and attempts[-1].status == "refused"
+    if extras_ms or ended_refused:
+        last_ms = (
+            0 if ended_refused else _measured_ms(plan, points[attempts[-1].point_id]) + statistics.median(extras_ms)
+        )
         stored_ms = STORE_ATTEMPT_MS * len(attempts)
-        stored_ms += COUNTING_MS * sum(bool(attempt.counted_operations) for attempt in attempts)
         contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
         more_ms = CONTEXT_MS * max(contexts - 2, 0)
-        inside_ms = around_ms + _measured_ms(plan, last) + statistics.median(extras_ms)
-        start_ms = max(gap_ms - inside_ms - stored_ms - more_ms, 0.0)
+        start_ms = max(gap_ms - around_ms - last_ms - stored_ms - more_ms, 0.0)
         found.start_ms[record.launch.launcher].append(start_ms)
         found.layer_ms[record.launch.layer].append(start_ms)
 

@@ -20,7 +20,6 @@ from cadge_harness.plan.link import RATE
 from cadge_harness.plan.order import in_turns, seeded, shuffled
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
-    COUNTING_MS,
     RECORD_BYTES,
     STORE_ATTEMPT_MS,
     TimeModel,
@@ -229,11 +228,13 @@ def _launch(one: PlanLaunch, seed: int, block_id: str, turn: int, number: int) -
 
 def _parts(plan: Plan, points: Collection[str]) -> Iterator[_Part]:
     """Yield what goes on of each block of the first look; what has no point that does is left out."""
-    first = {launch.launch_id: launch for launch in plan.launches if launch.round == 0}
+    # system calls are counted in the first launch of each point: the second one takes what a later one takes
+    turn = min(1, plan.rounds - 1)
+    one = {launch.launch_id: launch for launch in plan.launches if launch.round == turn}
     wall_ms = {launch.launch_id: launch.wall_ms for launch in plan.launches}
     for block in plan.blocks:
-        launches = [first[name] for name in block.launch_ids if name in first]
-        found = tuple(one for launch in launches if (one := _narrowed(launch, plan, points)).point_ids)
+        launches = [one[name] for name in block.launch_ids if name in one]
+        found = tuple(part for launch in launches if (part := _narrowed(launch, plan, points)).point_ids)
         if found:
             around_ms = block.wall_ms - sum(wall_ms[name] for name in block.launch_ids)
             yield _Part(block=block, launches=found, around_ms=around_ms)
@@ -242,27 +243,22 @@ def _parts(plan: Plan, points: Collection[str]) -> Iterator[_Part]:
 def _narrowed(launch: PlanLaunch, plan: Plan, points: Collection[str]) -> PlanLaunch:
     """Return a launch of the first round with some of its points, and what that takes in a later round."""
     ids = tuple(name for name in launch.point_ids if name in points)
-    whole_ms = launch.wall_ms - COUNTING_MS * len(launch.point_ids)
-    measured_ms = _measured_ms(plan, launch.point_ids)
-    # what surrounds measuring is shared out as on an idle machine
-    share = _around_ms(plan, launch, ids) / _around_ms(plan, launch, launch.point_ids)
-    wall_ms = _measured_ms(plan, ids) + max(0, round((whole_ms - measured_ms) * share))
+    # points share it out as on an idle machine
+    share = _idle_ms(plan, launch, ids) / _idle_ms(plan, launch, launch.point_ids)
+    wall_ms = round(launch.wall_ms * share)
     contexts = contexts_of(launch.endpoints)
     deadline_ms = launch_deadline_ms(wall_ms, launch.launcher, contexts)
     return launch.model_copy(update={"point_ids": ids, "wall_ms": wall_ms, "deadline_ms": deadline_ms})
 
 
-def _measured_ms(plan: Plan, ids: Collection[str]) -> int:
-    points = [plan.by_id[name] for name in ids]
-    return sum(round(point.duration_ms * plan.pattern_of(point).takes) for point in points)
-
-
-def _around_ms(plan: Plan, launch: PlanLaunch, ids: Collection[str]) -> float:
+def _idle_ms(plan: Plan, launch: PlanLaunch, ids: Collection[str]) -> float:
     idle, kind = TimeModel(), launch.subject.kind
-    points = [plan.by_id[name] for name in ids]
-    touched = [touched_bytes(plan.pattern_of(point), point.workload, kind) for point in points]
-    around_ms = sum(idle.point_around_ms(count, kind) + STORE_ATTEMPT_MS for count in touched)
-    return idle.start_ms[launch.launcher] + around_ms
+    spent_ms = idle.start_ms[launch.launcher]
+    for point in (plan.by_id[name] for name in ids):
+        pattern = plan.pattern_of(point)
+        touched = touched_bytes(pattern, point.workload, kind)
+        spent_ms += point.duration_ms * pattern.takes + idle.point_around_ms(touched, kind) + STORE_ATTEMPT_MS
+    return spent_ms
 
 
 def _disk_bytes(launches: Collection[PlanLaunch]) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import durations_of, leave_out
-from cadge_harness.plan.catalogue import Catalogue, select
+from cadge_harness.plan.catalogue import Catalogue, Context, select
 from cadge_harness.plan.draft import LaunchDraft, LaunchKey, PlanDraft, launches_of
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.link import PREFIX as LINK
@@ -102,7 +102,7 @@ def make_plan(
             making.place(LaunchKey(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
         raise NothingSelectedError(_nothing(making.refused.values()))
-    notices += _add_twins(making, _named(sweep, catalogue))
+    notices += _add_twins(making, catalogue)
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
     notices += leave_out(making, may_drop_layers=not only, may_drop_sizes=not all_sizes)
@@ -181,11 +181,14 @@ def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
     return [one.layer for entry in written for one in _expanded(entry, catalogue)]
 
 
-def _add_twins(making: PlanDraft, in_sweep: Sequence[str]) -> tuple[str, ...]:
+def _add_twins(making: PlanDraft, catalogue: Catalogue) -> tuple[str, ...]:
     """Plan a second series of some layers, of all their planned points; return what a reader should know of it."""
     sweep = making.sweep
-    planned = [(key.subject, len(draft.points)) for key, draft in making.drafts.items()]
-    twins, said = twins_of(sweep, planned, in_sweep, lambda text: seeded(sweep.seed, "twin", text))
+    planned = [
+        (key.subject, sum(one.runs for one in draft.points.values()) if _opens(key, catalogue, making.site) else 0)
+        for key, draft in making.drafts.items()
+    ]
+    twins, said = twins_of(sweep, planned, _named(sweep, catalogue), lambda text: seeded(sweep.seed, "twin", text))
     for key, draft in list(making.drafts.items()):
         if twin_of(key.subject) in twins:
             subject = key.subject.model_copy(update={"twin": True})
@@ -193,6 +196,14 @@ def _add_twins(making: PlanDraft, in_sweep: Sequence[str]) -> tuple[str, ...]:
             points = {Point(subject=subject, workload=one.workload).point_id: one for one in draft.points.values()}
             making.drafts[twin] = LaunchDraft(twin, points)
     return said
+
+
+def _opens(key: LaunchKey, catalogue: Catalogue, site: PlanSite) -> bool:
+    """Tell whether a layer can be opened, as far as this machine can tell: not what mpirun starts, nor other hosts."""
+    known = catalogue.get(key.subject.layer).description
+    if known is None or not site.here or key.launcher != "direct":
+        return True
+    return isinstance(known.contexts.get((key.subject.place, key.subject.wait)), Context)
 
 
 def _add_floors(making: PlanDraft, wishes: Sequence[WantedPoint]) -> None:

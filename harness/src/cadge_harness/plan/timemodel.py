@@ -23,8 +23,6 @@ REPORT_ATTEMPT_MS = 1.7
 """Making the report, which follows the end of a campaign, and what each attempt adds to it."""
 STORE_ATTEMPT_MS = 0.8
 """What bringing an attempt home and storing it adds to its launch."""
-COUNTING_MS = 50
-"""What counting system calls adds to each attempt of a point's first launch: most of it the kernel's, ending it."""
 CONTEXT_MS = 20
 """What each context beyond two, of an endpoint or a thread, adds to starting, connecting and ending a launch."""
 RECORD_BYTES = 2500
@@ -48,8 +46,12 @@ class TimeModel:
     """The same for layers of which it is known."""
     point_ms: Mapping[Kind, float] = field(default_factory=lambda: {"layer": 5.5, "floor": 5})
     """Warm-up, verification of short messages and barriers around one point."""
+    counting_ms: float = 50
+    """What counting system calls adds to each attempt of a point's first launch: most of it the kernel's, ending it."""
     touched_bytes_per_ms: float = 500_000
     """How fast buffers are made, filled and compared around a point."""
+    refused: frozenset[str] = frozenset()
+    """Ids of points that the driver refused each time when they were last attempted: they take no time."""
     basis: str = "an idle machine of two cores"
     """What these readings were taken from."""
 
@@ -75,7 +77,9 @@ class TimeModel:
             start_ms={name: value * times for name, value in self.start_ms.items()},
             layer_ms={name: value * times for name, value in self.layer_ms.items()},
             point_ms={name: value * times for name, value in self.point_ms.items()},
+            counting_ms=self.counting_ms * times,
             touched_bytes_per_ms=self.touched_bytes_per_ms / times,
+            refused=self.refused,
             basis=basis,
         )
 

@@ -46,9 +46,9 @@ def twins_of(
 ) -> tuple[frozenset[Twin], tuple[str, ...]]:
     """Return what is measured twice, and what a reader should know of that.
 
-    `planned`: each subject with the number of its points. `in_sweep`: the layers of the sweep, also those that were not
-    asked for. `chance`: a number that depends on the sweep's seed and the text. Raises UsageError where a layer is
-    named that the sweep does not have.
+    `planned`: each subject with the number of its points that run, as far as is known. `in_sweep`: the layers of the
+    sweep, also those that were not asked for. `chance`: a number that depends on the sweep's seed and the text. Raises
+    UsageError where a layer is named that the sweep does not have.
     """
     where: dict[tuple[str, str], Counter[Thing]] = defaultdict(Counter)
     for subject, points in planned:

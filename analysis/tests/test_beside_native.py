@@ -20,7 +20,7 @@ from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
 from cadge_analysis.page.parts.answers import answers
-from cadge_analysis.page.views import page
+from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.beside_native import MARK, tax_note, tax_text
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, read
@@ -119,7 +119,7 @@ def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
         assert "within one host" in one.topic
         assert f"mpi-p2p{MARK}" in one.more
         assert SAYS in "".join(span.text for span in one.spans)
-    built = page(comparison, title=None, generated="now")
+    built = page(comparison, of_campaign(generated="now"))
     lines = [line for table in tables_of(sections(built)) for line in table.lines]
     details = {
         dict(line.data)["point"]: cell.detail

@@ -87,7 +87,7 @@ def test_zero_has_no_place_on_a_logarithm() -> None:
 
 def test_no_more_than_eight_lines_stand_out_and_none_is_lost() -> None:
     lines = [line(f"s{n:02d}-x", mark(8, 100.0 + n), mark(64, 200.0 + (n == 11)), slot=n % 10) for n in range(12)]
-    one = emphasised(chart(*lines, more_is_better=False), {"s10-x"})
+    one = emphasised(chart(*lines, more_is_better=False), "s10-x")
     kept = [x.label for x in one.lines if not x.faint]
     assert len(kept) == EMPHASISED
     # the baseline s10; best at 8 B: s00, as at 64 B, where all but s11 are equal; then the next at 8 B

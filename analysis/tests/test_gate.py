@@ -24,7 +24,7 @@ from cadge_analysis.blocks.model import TableCell, Text
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page.parts import ablation_table
-from cadge_analysis.page.views import page
+from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.knee import loads
@@ -94,10 +94,10 @@ def test_a_fifth_is_not_too_many_and_more_is(calm: Campaign, disturbed_one: Camp
 
 
 def test_the_first_screen_says_so(disturbed_one: Campaign, calm: Campaign) -> None:
-    made_page = page(compare(read(disturbed_one)), title=None, generated="now")
+    made_page = page(compare(read(disturbed_one)), of_campaign(generated="now"))
     assert headline(made_page).startswith(f"{messages.say('remarks', 'warned.reserve')}: 1 ")
     assert ["all verdicts are withheld" in one.size for one in limits(made_page) if one.stops] == [True]
-    assert not any(one.stops for one in limits(page(compare(read(calm)), title=None, generated="now")))
+    assert not any(one.stops for one in limits(page(compare(read(calm)), of_campaign(generated="now"))))
 
 
 def test_exports_say_nothing_of_who_leads(disturbed_one: Campaign) -> None:
@@ -114,7 +114,7 @@ def test_exports_say_nothing_of_who_leads(disturbed_one: Campaign) -> None:
 @pytest.mark.parametrize("kind", ["text", "markdown"])
 def test_text_and_markdown_obey(disturbed_one: Campaign, calm: Campaign, kind: str) -> None:
     said, free = (
-        report.edition(page(compare(read(one)), title=None, generated="now"), kind) for one in (disturbed_one, calm)
+        report.edition(page(compare(read(one)), of_campaign(generated="now")), kind) for one in (disturbed_one, calm)
     )
     assert WHY in said
     assert "leading group of" not in said.lower()
@@ -198,7 +198,7 @@ def test_no_knee_is_told(tmp_path: Path) -> None:
     export.write(held, "json", stream)
     said = json.loads(stream.getvalue())["knees"]
     assert {(one["load_percent"], one["rate_per_s"], one["rest_p99_ns"]) for one in said} == {(None, None, None)}
-    built = page(compare(read(held)), title=None, generated="now")
+    built = page(compare(read(held)), of_campaign(generated="now"))
     knees = (table for table in tables_of(sections(built)) if "knees" in table.role)
     cells = [cell for table in knees for line in table.lines if isinstance(cell := line.cells[2], Value)]
     assert cells
@@ -214,7 +214,7 @@ def test_no_model_holds_and_no_message_is_more_processor(tmp_path: Path) -> None
     )
 
     def said(campaign: Campaign) -> tuple[set[str], str]:
-        built = page(compare(read(campaign)), title=None, generated="now")
+        built = page(compare(read(campaign)), of_campaign(generated="now"))
         tables = [table for table in tables_of(sections(built)) if "did not see" in table.label]
         blocks = models(gated(compare(read(campaign))), published.read(test_study_models.LOGP))
         words = " ".join(span.text for one in blocks if isinstance(one, Text) for span in one.spans)
@@ -242,7 +242,7 @@ def test_no_layer_is_better_than_its_floor(tmp_path: Path) -> None:
     assert any(row.beats_floor for row in gated(usual).rows)
     assert any(row.beats_floor for row in held.rows)
     assert not any(row.beats_floor for row in gated(held).rows)
-    built = page(held, title=None, generated="now")
+    built = page(held, of_campaign(generated="now"))
     assert not any(one.key == "better_than_floor" for one in limits(built))
 
 

@@ -19,7 +19,7 @@ from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.judged import judged
 from cadge_analysis.page.parts.answers import answers
-from cadge_analysis.page.views import page
+from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.ablation import ablations
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import compare
@@ -181,7 +181,7 @@ def test_a_rate_that_was_given_answers_where_shares_are_unlike_loads(
     said = "".join(span.text for span in first.spans)
     assert "sockets-tcp" in said
     assert "no comparison" not in said
-    built = page(comparison, title=None, generated="now")
+    built = page(comparison, of_campaign(generated="now"))
     [table] = [one for one in section(built, "questions").blocks if isinstance(one, Matrix)]
     assert {question.head.partition(",")[0] for question in table.questions} == {f"Load {asked} calls/s offered"}
     assert [row.cells[0].rank for row in table.rows] == ["1", "2=", "2="]
@@ -195,7 +195,7 @@ def test_shares_answer_where_they_are_one_load_or_no_rate_was_given(unlike: Camp
 
 
 def test_the_summary_is_sorted_by_name(unlike: Campaign) -> None:
-    built = page(compare(read(unlike)), title=None, generated="now")
+    built = page(compare(read(unlike)), of_campaign(generated="now"))
     [table] = [one for one in section(built, "questions").blocks if isinstance(one, Matrix)]
     assert table.sorted_by == "sorted by name"
     assert {cell.rank for row in table.rows for cell in row.cells} == {""}

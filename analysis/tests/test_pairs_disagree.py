@@ -21,7 +21,7 @@ from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.page import picture, verdict_words
 from cadge_analysis.page.parts import ablation_table
-from cadge_analysis.page.views import page
+from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.intervals import do_disagree, ratio
 from cadge_analysis.stats.load import read
@@ -113,7 +113,7 @@ def test_columns_of_ratios_say_it(tmp_path: Path, second: Sequence[int], says: b
     hook = in_rounds(second, lambda known: known["aggressor"] == "none")
     given = ({"aggressor": "none", "bulk_bytes": 32768}, {"aggressor": "same", "bulk_bytes": 32768})
     campaign = made(tmp_path / "mixed", hook, layers=("sockets-tcp",), patterns=(("mixed", 1),), given=given)
-    built = page(compare(read(campaign)), title=None, generated="now")
+    built = page(compare(read(campaign)), of_campaign(generated="now"))
     details = [
         cell.detail
         for table in tables_of(sections(built))

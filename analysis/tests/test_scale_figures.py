@@ -15,9 +15,8 @@ from cadge_analysis import report
 from cadge_analysis.blocks.lines import lines_of
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Figure, Region
-from cadge_analysis.draw import palette
 from cadge_analysis.messages import say
-from cadge_analysis.page import views
+from cadge_analysis.page.figures.main_figure import figure_source
 from cadge_analysis.page.figures.scale_figures import NO_MEMORY, channels, counts, scale
 from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
 from cadge_analysis.stats.load import Dataset, read
@@ -80,9 +79,7 @@ def test_numbers_of_processes_are_what_roles_are_counted_by(data: Dataset) -> No
 
 
 def test_the_time_to_connect_is_the_median_of_launches_with_so_many_channels(data: Dataset) -> None:
-    looks = palette.identities(data.layers)
-    keys = views.keys_of(looks)
-    assert scale(data, keys, looks) is None, "one number of channels"
+    assert scale(figure_source(data)) is None, "one number of channels"
     records, number = [], 0
     for record in data.records:
         if record.launch.subject.kind != "layer":
@@ -91,7 +88,7 @@ def test_the_time_to_connect_is_the_median_of_launches_with_so_many_channels(dat
         peers = [(1,), (0,)] if number % 2 else [(1, 2), (0,), (0,)]
         records.append(connected(ends(record, peers), (1000, 2_000_000, 3000, 4_000_000, 5000, 9_000_000)[number]))
         number += 1
-    view = scale(replace(data, records=tuple(records)), keys, looks)
+    view = scale(figure_source(replace(data, records=tuple(records))))
     assert view is not None
     (figure,) = figures_of(view)
     assert figure.name == "connect-within-poll"
@@ -132,9 +129,7 @@ def test_memory_is_what_the_process_with_the_most_channels_took(data: Dataset) -
 
 
 def test_the_memory_is_the_median_of_launches_with_so_many_channels(data: Dataset) -> None:
-    looks = palette.identities(data.layers)
-    keys = views.keys_of(looks)
-    old = scale(replace(data, records=tuple(connected(one, 1000) for one in several(data))), keys, looks)
+    old = scale(figure_source(replace(data, records=tuple(connected(one, 1000) for one in several(data)))))
     assert old is not None
     assert [figure.name for figure in figures_of(old)] == ["connect-within-poll"]
     assert NO_MEMORY in said_of(old)
@@ -147,7 +142,7 @@ def test_the_memory_is_the_median_of_launches_with_so_many_channels(data: Datase
         (7_000_000, 5_000_000),
     )
     records = [weighed(one, *took[at], heavy=-1 if at % 2 == 0 else 0) for at, one in enumerate(several(data))]
-    view = scale(replace(data, records=tuple(records)), keys, looks)
+    view = scale(figure_source(replace(data, records=tuple(records))))
     assert view is not None
     (figure,) = figures_of(view)
     assert figure.name == "memory-within-poll"
@@ -164,14 +159,13 @@ def test_the_memory_is_the_median_of_launches_with_so_many_channels(data: Datase
 
 def test_launches_that_asked_for_other_messages_are_not_mixed(data: Dataset) -> None:
     """Of three numbers of channels two are of one pattern; the third is of another, whose buffers are larger."""
-    looks = palette.identities(data.layers)
     records = [weighed(one, 30_000, heavy=at % 2 - 1) for at, one in enumerate(several(data))]
     other = ends(records[0], [(1, 2, 3), (0,), (0,), (0,)])
     known = data.attempts[other.launch_id]
     attempts = data.attempts | {"another": replace(known, patterns=frozenset({"stream"}))}
     other = other.model_copy(update={"launch": other.launch.model_copy(update={"launch_id": "another"})})
     changed = replace(data, records=(*records, weighed(other, 900_000_000, heavy=0)), attempts=attempts)
-    view = scale(changed, views.keys_of(looks), looks)
+    view = scale(figure_source(changed))
     assert view is not None
     (figure,) = figures_of(view)
     assert [row[0] for row in figure.table.rows][:-1] == ["1", "2"]
@@ -180,8 +174,7 @@ def test_launches_that_asked_for_other_messages_are_not_mixed(data: Dataset) -> 
 def test_nothing_is_said_of_launches_that_did_not_connect(tmp_path: Path) -> None:
     options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), launches=2, troubles=False)
     data = read(synthetic.make(tmp_path, options))
-    looks = palette.identities(data.layers)
-    assert scale(data, views.keys_of(looks), looks) is None
+    assert scale(figure_source(data)) is None
 
 
 def test_a_number_of_processes_off_the_axis_has_a_figure_of_its_own(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ import synthetic
 from test_machine_probe import probed
 
 from cadge_analysis import messages, report
-from cadge_analysis.draw import palette
 from cadge_analysis.draw.scales import Axis
 from cadge_analysis.draw.strips import ticked
-from cadge_analysis.page import views
 from cadge_analysis.page.figures import strips
+from cadge_analysis.page.figures.main_figure import figure_source
 from cadge_analysis.page.figures.strips import strips_figure
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Series
@@ -152,9 +151,8 @@ def test_ticks_of_a_ratio_are_as_far_above_one_as_below(low: float, high: float,
 
 def test_two_launches_have_no_effects_but_a_machine_probe(tmp_path: Path) -> None:
     data = load.read(synthetic.make(tmp_path / "store", replace(OPTIONS, launches=2)))
-    looks = palette.identities(data.layers)
-    assert strips_figure(data, views.keys_of(looks), looks) is None
-    figure = strips_figure(probed(data, lambda _: {"line_ns": 104.0}), views.keys_of(looks), looks)
+    assert strips_figure(figure_source(data)) is None
+    figure = strips_figure(figure_source(probed(data, lambda _: {"line_ns": 104.0})))
     assert figure is not None
     seen_of = messages.say("figures", "strips.probe", seen=["a bounced cache line"])
     assert figure.caption == messages.say("figures", "strips.grey_marks", probe=seen_of, samples_min=3, few="")

@@ -73,13 +73,8 @@ def made_as(
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
     if beside is not None:
         making = replace(making, against=beside.first, margin=beside.margin)
-    return views.page(
-        compare.compare(judged_against(data, making.baseline), numbers),
-        title=making.title,
-        generated=_stamp(data, making.epoch),
-        beside=beside,
-        making=making.stored(),
-    )
+    source = views.of_campaign(title=making.title, generated=_stamp(data, making.epoch), making=making.stored())
+    return views.page(compare.compare(judged_against(data, making.baseline), numbers), source, beside=beside)
 
 
 def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:
@@ -108,7 +103,7 @@ def page_again(text: str, file: str, baseline: str | None) -> PageDocument:
         raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
-    return views.page(compare.compare(data), title=None, generated=f"as {file} carries them", opened=carried)
+    return views.page(compare.compare(data), views.of_report(carried, generated=f"as {file} carries them"))
 
 
 def html(page: PageDocument) -> str:

@@ -23,11 +23,11 @@ class Mark:
 
     size: int
     value: float
-    low: float | None
-    high: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
+    low: float | None = None
+    high: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
     ringed: bool = False
 
 
@@ -40,8 +40,8 @@ class Line:
 
     label: str
     look: Identity
-    marks: tuple[Mark, ...]
-    short_bytes: int
+    marks: tuple[Mark, ...] = ()
+    short_bytes: int = 0
     style: str = ""
     faint: bool = False
 
@@ -78,17 +78,17 @@ class Chart:
     values of a linear chart begin at zero, those of another are logarithmic.
     """
 
-    more_is_better: bool
-    linear: bool
     unit: str
     spoken: str
     title: str
     along: str
     along_title: str
-    proportional: bool
     sizes: Mapping[int, str]
     lines: tuple[Line, ...]
-    floor: tuple[FloorMark, ...]
+    more_is_better: bool = False
+    linear: bool = False
+    proportional: bool = False
+    floor: tuple[FloorMark, ...] = ()
     base: str = THE_FLOOR
     foreign: tuple[Foreign, ...] = ()
 

@@ -39,10 +39,11 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.documents import short_document
+from cadge_analysis.page.documents import document as document_of
 from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.since import findings_of, machine_tables
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -83,15 +84,13 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
     remarks = tuple(_remarks(found))
     command = _command(found, vary)
     blocks = tuple(_sections(found, (first, second), looks, vary, command))
-    return short_document(
+    return document_of(
         blocks,
         kind="comparison",
         title=_title(found),
         deck=_deck(found, first, second),
         styles=("part/beside.css",),
-        verdict=_verdict(found, remarks),
-        remarks=remarks,
-        holds=found.holds,
+        above=(validity(_verdict(found, remarks), remarks, holds=found.holds),),
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
     )
 

@@ -31,9 +31,10 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.documents import short_document
+from cadge_analysis.page.documents import document as document_of
 from cadge_analysis.page.figures.beside_charts import key_of
 from cadge_analysis.page.parts import provenance
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
@@ -90,14 +91,13 @@ def page(found: History, *, generated: str) -> PageDocument:
         Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
     )
     remarks = tuple(_remarks(found))
-    return short_document(
+    return document_of(
         blocks,
         kind="history",
         title=f"{units.count_of(len(found.campaigns), 'campaign')} over time",
         deck=_deck(found),
         styles=("part/beside.css",),
-        verdict=_verdict(found) if remarks else "",
-        remarks=remarks,
+        above=(validity(_verdict(found), remarks),) if remarks else (),
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
         carried=say("carried"),
     )

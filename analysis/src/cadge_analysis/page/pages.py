@@ -19,7 +19,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import link_to, made_of_records, region_of
+from cadge_analysis.blocks.make import link_to, region_of
 from cadge_analysis.blocks.model import (
     NOTHING,
     WHOLE,
@@ -36,7 +36,6 @@ from cadge_analysis.blocks.model import (
     Span,
     Text,
 )
-from cadge_analysis.page.documents import STYLES
 from cadge_analysis.page.parts.provenance import as_json
 
 say = partial(messages.say, "report")
@@ -106,11 +105,10 @@ def _pattern_page(page: PageDocument, name: str, report: str, links: Mapping[str
     again = (Text((*command, Span(":"))), Command(sheet.command), Facts(sheet.facts))
     provenance = Region(id="provenance", title="Provenance", blocks=again)
     others = tuple(NavLink(text, href) for text, href in links.items() if text != title)
-    return PageDocument(
+    return replace(
+        page,
         title=f"{title}: {page.title}",
         kicker=(Span("Cadge report: "), Span(in_nav("nav.all"), href=main), Span(f" / {title}")),
-        deck=page.deck,
-        styles=STYLES,
         sections=(
             NavLink(in_nav("nav.answer"), f"{main}#answer"),
             *map(link_to, sections),
@@ -120,9 +118,8 @@ def _pattern_page(page: PageDocument, name: str, report: str, links: Mapping[str
         head=tuple(Text((Span(text, href=f"{main}#answer"),), "dim") for text in headline),
         blocks=(*(_led_to(one, main) for one in page.blocks if isinstance(one, Text)), *sections, provenance),
         sheet=sheet,
-        made=made_of_records(sheet.generated),
         carried=(Span(in_nav("nav.numbers_in") + " "), Span(report, href=main), Span(".")),
-        scripted=True,
+        findings=(),
         part_of=report,
     )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,19 +26,17 @@ from cadge_analysis.blocks.model import (
     Table,
 )
 from cadge_analysis.cells.build import CellRow, judged_cells
-from cadge_analysis.draw import palette
-from cadge_analysis.draw.palette import Identity
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.documents import document
+from cadge_analysis.page.documents import STYLES, document, navigation
 from cadge_analysis.page.embed import ReportHead
 from cadge_analysis.page.families import beside, in_family, main_family
 from cadge_analysis.page.figures.bill_figure import bill_figure
 from cadge_analysis.page.figures.contrast_figure import contrast_figure
 from cadge_analysis.page.figures.count_figure import count_figures
 from cadge_analysis.page.figures.cpu_figure import cpu_figure
-from cadge_analysis.page.figures.main_figure import figure
+from cadge_analysis.page.figures.main_figure import FigureSource, figure, figure_source
 from cadge_analysis.page.figures.residual_figure import residual_figure
 from cadge_analysis.page.figures.scale_figures import scale
 from cadge_analysis.page.figures.strips import strips_figure
@@ -59,14 +57,14 @@ from cadge_analysis.page.parts.questions import questions
 from cadge_analysis.page.parts.remarks import opened_again, remarks
 from cadge_analysis.page.parts.since import findings_of, since
 from cadge_analysis.page.parts.versions import versions
-from cadge_analysis.page.parts.warned import headline, validity, warned
+from cadge_analysis.page.parts.warned import headline, stops, validity, warned
 from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
-from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
+from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
@@ -74,63 +72,45 @@ from cadge_analysis.versus.against import Against
 from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
+in_nav = partial(messages.say, "sections")
+Answered = tuple[str, tuple[Item, ...]]
+"""As `answers` gives it."""
 
 NEEDS_RAW = tuple(say(f"reopened.lacks_{what}") for what in ("costs", "tails", "charts", "reasons", "proof"))
 """What a page that was made of a report's embedded cells does not show."""
-FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
-
-
-def keys_of(looks: Mapping[Series, Identity]) -> dict[Series, Key]:
-    """Return the key of each series, from its look."""
-    return {
-        series: Key(label=series.label, number=look.number, dashed=bool(look.dash)) for series, look in looks.items()
-    }
 
 
 def _figures(
-    rows: list[Row],
-    keys: dict[Series, Key],
-    looks: dict[Series, Identity],
-    facts: FirstFacts,
-    data: Dataset,
-    knees: Sequence[Knee],
-    fits: Sequence[Fitted],
-    *,
-    anchor: str,
-) -> tuple[Figure, ...]:
-    """Return one figure a wait mode, and one of the p99 where layers have knees.
+    rows: list[Row], source: FigureSource, knees: Sequence[Knee], fits: Sequence[Fitted], *, anchor: str
+) -> Iterator[Figure | None]:
+    """Yield one figure a wait mode, and one of the p99 where layers have knees; None for what is not drawn.
 
     Points off the main family are in the tables alone.
     """
-    made = []
     for wait in words.WAIT_ORDER:
+        name = f"{anchor}-{wait}"
         here = [row for row in rows if row.cell.case.wait == wait]
         family = main_family(here)
         if family is None:
             continue
         members = [row for row in here if in_family(row.cell.case, family)]
         if len({row.cell.case.size for row in members}) > 1:
-            made.append(figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}"))
-            tails = percentile_figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}-tails")
-            bills = bill_figure(members, looks, data=data, name=f"{anchor}-{wait}-bill")
-            left = residual_figure(members, fits, keys, looks, name=f"{anchor}-{wait}-residuals")
-            made += [one for one in (tails, bills, left) if one is not None]
+            yield figure(members, source, name=name)
+            yield percentile_figure(members, source, name=f"{name}-tails")
+            yield bill_figure(members, source, name=f"{name}-bill")
+            yield residual_figure(members, fits, source, name=f"{name}-residuals")
             ids = {row.cell.point_id for row in members}
             here_knees = [knee for knee in knees if knee.point_id in ids]
             if here_knees:
-                name = f"{anchor}-{wait}-p99"
-                made.append(tail_figure(members, here_knees, keys, looks, facts, data=data, name=name))
-                far = far_tail_figure(members, here_knees, keys, looks, facts, data=data, name=f"{name}9")
-                made += [far] if far is not None else []
-        made += count_figures(here, keys, looks, facts, data=data, name=f"{anchor}-{wait}")
-        contrast = contrast_figure(here, looks, name=f"{anchor}-{wait}-contrast")
-        made += [contrast] if contrast is not None else []
-    costs = cpu_figure(rows, keys, looks, name=f"{anchor}-processors")
-    return (*made, costs) if costs is not None else tuple(made)
+                yield tail_figure(members, here_knees, source, name=f"{name}-p99")
+                yield far_tail_figure(members, here_knees, source, name=f"{name}-p999")
+        yield from count_figures(here, source, name=name)
+        yield contrast_figure(here, source, name=f"{name}-contrast")
+    yield cpu_figure(rows, source, name=f"{anchor}-processors")
 
 
 def _summaries(
-    comparison: Comparison, cells: list[Cell], rows: list[Row], keys: dict[Series, Key]
+    comparison: Comparison, cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]
 ) -> tuple[Table, ...]:
     made = []
     for wait in words.WAIT_ORDER:
@@ -181,25 +161,25 @@ class JudgedCampaign:
 
     comparison: Comparison
     verdicts: CampaignVerdicts
-    keys: dict[Series, Key]
-    looks: dict[Series, Identity]
-    facts: FirstFacts
+    figures: FigureSource
     fits: Sequence[Fitted]
     loads: Loads
     shown: Mapping[str, CellRow]
+
+    @property
+    def keys(self) -> Mapping[Series, Key]:
+        """The key of each series."""
+        return self.figures.keys
 
 
 def judged_campaign(comparison: Comparison) -> JudgedCampaign:
     """Return a campaign as its page takes it."""
     cells = judged_cells(comparison)
     comparison, data = cells.comparison, comparison.data
-    looks = palette.identities(data.layers)
     return JudgedCampaign(
         comparison=comparison,
         verdicts=cells.verdicts,
-        keys=keys_of(looks),
-        looks=looks,
-        facts={key: found[0] for key, found in launch_facts(data).items()},
+        figures=figure_source(data),
         fits=fits_of(data, comparison.numbers).fits,
         loads=cells.loads,
         shown={row.cell.point_id: row for row in cells.first()},
@@ -239,7 +219,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
         blocks = (
             *_summaries(comparison, cells, rows, keys),
             *knee_tables(knees, keys),
-            *_figures(rows, keys, made.looks, made.facts, comparison.data, knees, here_fits, anchor=anchor),
+            *filter(None, _figures(rows, made.figures, knees, here_fits, anchor=anchor)),
             *fitted,
         )
     if folds:
@@ -311,7 +291,7 @@ class PageSource:
 
     `wrong`: findings; `nothing_wrong` and `is_undecided`: what is said of their absence, and whether anything is
     decided. `first`: sentences before the answers; `lacks`: what cannot be shown. `regions`: those that need raw data,
-    by their names. `file`: the report's name.
+    by their names. `kind` and `made`: what Cadge calls such a page, and what it is made of.
     """
 
     said: ReportHead
@@ -322,76 +302,76 @@ class PageSource:
     first: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     regions: Mapping[str, Region | None] = field(default_factory=dict)
-    file: str = ""
+    kind: str = "report"
+    made: str = ""
 
 
-def _of_report(made: JudgedCampaign, report: ReportNumbers, generated: str) -> PageSource:
-    limits = warned((opened_again(made.comparison.data, report.file), *report.said.remarks), ())
-    whole = {**report.whole, "opened_again": True}
-    return PageSource(
-        said=replace(report.said, remarks=limits),
-        sheet=dressed(report.facts, "", whole, generated=generated, looks=made.looks.values()),
-        lacks=NEEDS_RAW,
-        file=report.file,
-    )
+def of_report(report: ReportNumbers, *, generated: str) -> Callable[[JudgedCampaign, Answered], PageSource]:
+    """Return the source of a page that is made of a report's embedded cells: what needs raw data is left out."""
+
+    def source(made: JudgedCampaign, _: Answered) -> PageSource:
+        limits = warned((opened_again(made.comparison.data, report.file), *report.said.remarks), ())
+        whole = {**report.whole, "opened_again": True}
+        return PageSource(
+            said=replace(report.said, remarks=limits),
+            sheet=dressed(report.facts, "", whole, generated=generated, looks=made.figures.looks.values()),
+            lacks=NEEDS_RAW,
+            kind=f"report{in_nav('nav.opened', file=report.file)}",
+            made=in_nav("nav.made_again", file=report.file),
+        )
+
+    return source
 
 
-def _of_campaign(
-    made: JudgedCampaign,
-    answered: tuple[str, tuple[Item, ...]],
-    strips: Figure | None,
-    *,
-    title: str | None,
-    generated: str,
-    making: Mapping[str, object] | None,
-) -> PageSource:
-    """Return what the page of a campaign takes, once its pictures are drawn. answered: as `answers` gives it."""
-    comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
-    nobody, items = answered
-    wrong = (*findings(data), *no_pictures())
-    rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
-    limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
-    said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
-    return PageSource(
-        said=said,
-        sheet=sheet(comparison, looks=made.looks.values(), generated=generated, making=making, said=said),
-        wrong=wrong,
-        nothing_wrong="" if wrong else NOTHING,
-        is_undecided=bool(nobody) and not verdicts.decided,
-        first=(*opening(data, comparison.rows, answered=bool(items)), *([nobody] if nobody else [])),
-        regions={
-            "questions": questions(comparison, verdicts, made.keys),
-            "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
-            "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
-            "without": coverage.without(data, measured=bool(attempts(data))),
-        },
-    )
+def of_campaign(
+    *, generated: str, title: str | None = None, making: Mapping[str, object] | None = None
+) -> Callable[[JudgedCampaign, Answered], PageSource]:
+    """Return the source of a campaign's page. `generated`: its time stamp; `making`: see `Making`."""
+
+    def source(made: JudgedCampaign, answered: Answered) -> PageSource:
+        comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
+        nobody, items = answered
+        strips = strips_figure(made.figures)
+        wrong = (*findings(data), *no_pictures())
+        rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
+        limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
+        said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
+        looks = made.figures.looks.values()
+        return PageSource(
+            said=said,
+            sheet=sheet(comparison, looks=looks, generated=generated, making=making, said=said),
+            wrong=wrong,
+            nothing_wrong="" if wrong else NOTHING,
+            is_undecided=bool(nobody) and not verdicts.decided,
+            first=(*opening(data, comparison.rows, answered=bool(items)), *([nobody] if nobody else [])),
+            regions={
+                "questions": questions(comparison, verdicts, made.keys),
+                "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
+                "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
+                "without": coverage.without(data, measured=bool(attempts(data))),
+            },
+        )
+
+    return source
 
 
 def page(
     comparison: Comparison,
+    source_of: Callable[[JudgedCampaign, Answered], PageSource],
     *,
-    title: str | None,
-    generated: str,
     beside: Against | None = None,
-    making: Mapping[str, object] | None = None,
-    opened: ReportNumbers | None = None,
 ) -> PageDocument:
-    """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there.
+    """Return the page of a campaign's numbers, wherever they come from: `of_campaign` or `of_report`.
 
-    beside: the campaign as the second side against an earlier one. opened: the report whose embedded cells the campaign
-    is; its page is without what needs raw data, and says so.
+    beside: the campaign as the second side against an earlier one.
     """
     made = judged_campaign(comparison)
-    comparison, data, keys, verdicts = made.comparison, made.comparison.data, made.keys, made.verdicts
+    comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
     every_fact = launch_facts(data)
     sections = pattern_sections(made)
-    strips, spread = strips_figure(data, keys, made.looks), scale(data, keys, made.looks)
+    spread = scale(made.figures)
     answered = answers(comparison, verdicts)
-    if opened:
-        source = _of_report(made, opened, generated)
-    else:
-        source = _of_campaign(made, answered, strips, title=title, generated=generated, making=making)
+    source = source_of(made, answered)
     limits, has = source.said.remarks, source.regions
     changed = findings_of(beside) if beside else ()
     regions = (
@@ -411,18 +391,23 @@ def page(
         spread,
         since(beside, data) if beside else None,
         has.get("itself"),
-        coverage.coverage(data, keys),
+        coverage.coverage(data, made.keys),
         has.get("without"),
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
         method_section(made),
         parts.provenance(source.sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
     )
-    return document(
-        regions,
-        said=source.said,
-        compared=compared(data),
+    found = tuple(one for one in regions if one is not None)
+    whole = document(
+        found,
+        kind=source.kind,
+        title=source.said.title,
+        deck=source.said.deck,
+        styles=STYLES,
         sheet=source.sheet,
-        findings=told(source.wrong, changed),
-        opened_from=source.file,
+        above=stops(limits),
+        sections=navigation(found, has_command=bool(source.sheet.command)),
+        made=source.made,
     )
+    return replace(whole, head=(compared(data),), findings=told(source.wrong, changed), scripted=True)

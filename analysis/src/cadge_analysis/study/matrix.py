@@ -14,16 +14,13 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import line_of, number_columns, row_name, words_column
 from cadge_analysis.blocks.model import Block, Figure, Heading, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
-from cadge_analysis.draw import palette
-from cadge_analysis.page.figures.main_figure import figure
-from cadge_analysis.page.views import keys_of
+from cadge_analysis.page.figures.main_figure import FigureSource, figure, figure_source
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
-from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
-from cadge_analysis.stats.load import Cell, Series
+from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.published import MatrixOf, MeasureOf
@@ -126,18 +123,17 @@ def _cell(value: Value, ratio: Value | None) -> TableCell:
     )
 
 
-def _figure(part: _Part, comparison: Comparison, facts: Mapping[tuple[Series, str, str], LaunchFacts]) -> Figure | None:
+def _figure(part: _Part, source: FigureSource) -> Figure | None:
     members = [row for row in part.rows.values() if row.cell.case.size in part.measure.bytes]
     if len({row.cell.case.size for row in members}) < DRAWN_MIN:
         return None
-    looks = palette.identities(comparison.data.layers)
     name = f"{part.measure.pattern}-{part.place}-{part.wait}-{part.substrate}"
-    return figure(members, keys_of(looks), looks, facts, data=comparison.data, name=name)
+    return figure(members, source, name=name)
 
 
 def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[Block]:
     """Yield a table for each measure, place, wait mode and substrate that has a number."""
-    facts = {key: found[0] for key, found in launch_facts(comparison.data).items()}
+    source = figure_source(comparison.data)
     parts = list(_parts(comparison, spec))
     marks = _marks(comparison, parts, spec)
     for part in parts:
@@ -165,7 +161,7 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[Block]:
             caption=(Span(unit),),
             caption_role="dim",
         )
-        if drawn := _figure(part, comparison, facts):
+        if drawn := _figure(part, source):
             yield drawn
 
 

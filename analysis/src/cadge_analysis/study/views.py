@@ -42,10 +42,11 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.build import judged_cells
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
-from cadge_analysis.page.documents import short_document
+from cadge_analysis.page.documents import document
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.parts.remarks import counted, remarks
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
@@ -300,15 +301,13 @@ def page(
     more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
     boots_held = holds([one.data for one in comparisons]) if has_ours(blocks) else ""
     verdict = _verdict(found, serious, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
-    return short_document(
+    return document(
         blocks,
         kind="study",
         title=published.title,
         deck=f"Ours: {provenance.deck(comparison.data)}{more}",
         styles=("study.css",),
-        verdict=verdict,
-        remarks=serious,
-        holds=boots_held,
+        above=(validity(verdict, serious, holds=boots_held),),
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
     )
 

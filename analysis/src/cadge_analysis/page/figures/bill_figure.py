@@ -15,18 +15,18 @@ from statistics import median_low
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure
-from cadge_analysis.draw import stacked, svg
+from cadge_analysis.draw import stacked
 from cadge_analysis.draw.axes import TICK
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
-from cadge_analysis.draw.palette import LIGHT, Identity, style_of
+from cadge_analysis.draw.palette import LIGHT, style_of
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import StackedBar
-from cadge_analysis.page.figures.main_figure import MAIN_PX, estimate_text
+from cadge_analysis.page.figures.main_figure import FigureSource, drawn, estimate_text
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.load import Dataset
 
 say = partial(messages.say, "figures")
 
@@ -80,7 +80,7 @@ def bill(row: Row, data: Dataset) -> Bill | None:
     return Bill(row=row, parts=parts, remark="")
 
 
-def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: Dataset, name: str) -> Figure | None:
+def bill_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure | None:
     """Draw the bills at 8 B, or at the smallest size above none, of rows of one figure; None where there are none."""
     first = rows[0].cell.case
     axis = first.file.parameters[first.file.axis]
@@ -88,14 +88,14 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
     if axis.unit != "bytes" or not sizes:
         return None
     size = SMALL_BYTES if SMALL_BYTES in sizes else sizes[0]
-    found = [one for row in rows if row.cell.case.size == size and (one := bill(row, data)) is not None]
+    found = [one for row in rows if row.cell.case.size == size and (one := bill(row, source.data)) is not None]
     bills = sorted(found, key=lambda one: (one.row.numbers.central.value, one.row.cell.series))
-    drawn = [one for one in bills if one.parts]
-    if not drawn:
+    payable = [one for one in bills if one.parts]
+    if not payable:
         return None
     shown = words.shown(first.file.main_quantity)
     names = [part for part in COLOURS if any(part in one.parts for one in bills)]
-    totals = [one.row.numbers.central.value * shown.scale for one in drawn]
+    totals = [one.row.numbers.central.value * shown.scale for one in payable]
     most = LONGEST * median_low(totals)
     reach = linear_axis([total for total in totals if total <= most])
     cut = sum(total > reach.high for total in totals)
@@ -103,35 +103,23 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
     title = f"Where {words.value(axis, size)} goes: {words.pattern(first)}, {words.WAITS[first.wait]}"
     said = [
         f"{words.isolated(one.row.cell.series.label)} {units.sig3(one.row.numbers.central.value * shown.scale)}"
-        for one in drawn
+        for one in payable
     ]
-    return Figure(
+    bars = [
+        StackedBar(
+            name=one.row.cell.series.label,
+            text=_summary(one, shown.scale, shown.unit),
+            parts={part: value.value * shown.scale for part, value in one.parts.items()},
+            ink=source.looks[one.row.cell.series].ink_token,
+        )
+        for one in payable
+    ]
+    return drawn(
+        stacked.figure(bars, COLOURS, end=reach.high, title=shown.unit, ticks=reach.ticks, tick_expr=TICK),
         name=name,
         title=title,
-        svg=svg.render(
-            stacked.figure(
-                [
-                    StackedBar(
-                        name=one.row.cell.series.label,
-                        text=_summary(one, shown.scale, shown.unit),
-                        parts={part: value.value * shown.scale for part, value in one.parts.items()},
-                        ink=looks[one.row.cell.series].ink_token,
-                    )
-                    for one in drawn
-                ],
-                COLOURS,
-                end=reach.high,
-                title=shown.unit,
-                ticks=reach.ticks,
-                tick_expr=TICK,
-            ),
-            name=name,
-            title=title,
-            description=say("bill_figure.totals", spoken=shown.spoken, said=said),
-            minimum_px=MAIN_PX,
-        ),
+        description=say("bill_figure.totals", spoken=shown.spoken, said=said),
         caption=say("bill_figure.caption", arrows=arrows),
-        keys=(),
         table=DataTable(
             columns=("layer", f"total, {shown.unit}", *(f"{part}, {shown.unit}" for part in names), "remark"),
             rows=tuple(

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure
-from cadge_analysis.draw import dots, svg
+from cadge_analysis.draw import dots
 from cadge_analysis.draw.dots import Dot, DotSeries
-from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.families import in_family, main_family
-from cadge_analysis.page.figures.main_figure import MAIN_PX
+from cadge_analysis.page.figures.main_figure import FigureSource, drawn
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series
@@ -24,7 +23,7 @@ say = partial(messages.say, "figures")
 SHAPE_NAMES = ("circle", "square", "diamond", "upward triangle", "downward triangle", "cross")
 
 
-def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, name: str) -> Figure | None:
+def contrast_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure | None:
     """Draw the ratios to the baseline of rows that share pattern, place and wait mode; None where there are none.
 
     Of the axis the value is taken that the first screen answers for, or the nearest; all other parameters are as in the
@@ -58,42 +57,31 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
     place = f"{axis.title} {words.value(axis, sizes[0])}"
     title = f"{choice.title.capitalize()} against {words.baseline(file)}: {file.title}, {words.WAITS[case.wait]}"
     better = "above" if file.main_quantity.better == "high" else "below"
-    return Figure(
+    told = {
+        series: ", ".join(f"{named[one]} {units.times(some[one].value)}" for one in values if one in some)
+        for series, some in found.items()
+    }
+    drawn_rows = [
+        DotSeries(
+            name=series.label,
+            text=told[series],
+            token=source.looks[series].token,
+            ink=source.looks[series].ink_token,
+            dots=tuple(
+                Dot(shape=number, value=one.value, low=one.low, high=one.high)
+                for number, value in enumerate(values)
+                if (one := found[series].get(value)) is not None and one.value > 0
+            ),
+        )
+        for series in ordered
+    ]
+    axis_title = say("contrast_figure.axis", quantity=file.main_quantity.title, baseline=words.baseline(file))
+    spoken = "; ".join(f"{words.isolated(series.label)} {told[series]}" for series in ordered)
+    return drawn(
+        dots.figure(drawn_rows, title=axis_title),
         name=name,
         title=title,
-        svg=svg.render(
-            dots.figure(
-                [
-                    DotSeries(
-                        name=series.label,
-                        text=", ".join(
-                            f"{named[value]} {units.times(found[series][value].value)}"
-                            for value in values
-                            if value in found[series]
-                        ),
-                        token=looks[series].token,
-                        ink=looks[series].ink_token,
-                        dots=tuple(
-                            Dot(shape=number, value=one.value, low=one.low, high=one.high)
-                            for number, value in enumerate(values)
-                            if (one := found[series].get(value)) is not None and one.value > 0
-                        ),
-                    )
-                    for series in ordered
-                ],
-                title=say("contrast_figure.axis", quantity=file.main_quantity.title, baseline=words.baseline(file)),
-            ),
-            name=name,
-            title=title,
-            description=f"Ratios at {place}: "
-            + "; ".join(
-                f"{words.isolated(series.label)} "
-                + ", ".join(f"{named[v]} {units.times(found[series][v].value)}" for v in values if v in found[series])
-                for series in ordered
-            )
-            + ".",
-            minimum_px=MAIN_PX,
-        ),
+        description=f"Ratios at {place}: {spoken}.",
         caption=say(
             "contrast_figure.caption",
             quantity=file.main_quantity.title,
@@ -102,7 +90,6 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
             better=better,
             shapes=shapes,
         ),
-        keys=(),
         table=DataTable(
             columns=("layer", *(f"{choice.title} {named[value]}, {units.TIMES}" for value in values)),
             rows=tuple((series.label, *(_cell(found[series].get(value)) for value in values)) for series in ordered),

@@ -4,28 +4,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cadge_analysis import words
-from cadge_analysis.blocks.model import Figure, Key
-from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.figures.main_figure import caption_of, chart_of, figure_of
+from cadge_analysis.blocks.model import Figure
+from cadge_analysis.page.figures.main_figure import FigureSource, caption_of, chart_of, figure_of
 from cadge_analysis.page.figures.scale_figures import counts
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.launch_facts import LaunchFacts
-from cadge_analysis.stats.load import Dataset, Series
 from cadge_results.formats.point import Value
 
 
-def count_figures(
-    rows: Sequence[Row],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> list[Figure]:
+def count_figures(rows: Sequence[Row], source: FigureSource, *, name: str) -> list[Figure]:
     """Return one for each such number of which rows that share pattern, place and wait mode have several values."""
     if not rows:
         return []
@@ -35,14 +24,14 @@ def count_figures(
         members = _alike(rows, count) if count != file.axis else []
         if len({row.cell.case.workload[count] for row in members}) > 1:
             case = members[0].cell.case
-            chart = chart_of(members, looks, facts, data, along=count)
+            chart = chart_of(members, source, along=count)
             title = (
                 f"{file.main_quantity.title.capitalize()} against {file.parameters[count].title}, {words.size(case)}"
             )
             made.append(
                 figure_of(
                     chart,
-                    keys,
+                    source,
                     name=f"{name}-{count}",
                     title=f"{title}, {words.WAITS[case.wait]}",
                     caption=caption_of(chart, members),

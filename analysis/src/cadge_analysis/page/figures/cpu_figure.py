@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Figure, Key
-from cadge_analysis.draw import scatter, svg
+from cadge_analysis.blocks.model import DataTable, Figure
+from cadge_analysis.draw import scatter
 from cadge_analysis.draw.chart import Line
-from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.scatter import Spot
 from cadge_analysis.page.families import in_family, main_family
-from cadge_analysis.page.figures.main_figure import MAIN_PX, estimate_text
+from cadge_analysis.page.figures.main_figure import FigureSource, drawn, estimate_text
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.load import Series
 
 say = partial(messages.say, "figures")
 
@@ -44,9 +42,7 @@ def _at(rows: Sequence[Row], wait: str) -> list[Row]:
     return [row for row in members if row.cell.case.size == size]
 
 
-def cpu_figure(
-    rows: Sequence[Row], keys: Mapping[Series, Key], looks: Mapping[Series, Identity], *, name: str
-) -> Figure | None:
+def cpu_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure | None:
     """Draw the rows of one pattern at one place; None where it is no time, or was not measured in both wait modes."""
     if not rows or rows[0].numbers.quantity.unit != "ns":
         return None
@@ -58,8 +54,8 @@ def cpu_figure(
         return None
     case = found[0][0].cell.case
     scale = words.shown(case.file.main_quantity).scale
-    series = [one for one in keys if any(row.cell.series == one for row, _ in found)]
-    lines = [Line(label=one.label, look=looks[one], marks=(), short_bytes=0) for one in series]
+    series = [one for one in source.keys if any(row.cell.series == one for row, _ in found)]
+    lines = [Line(label=one.label, look=source.looks[one]) for one in series]
     spots = [
         Spot(
             label=row.cell.series.label,
@@ -76,23 +72,14 @@ def cpu_figure(
         f"{units.sig3(spot.y)}"
         for spot in spots
     )
-    return Figure(
+    x_title = f"{case.file.main_quantity.title}, p50, \u00b5s"
+    return drawn(
+        scatter.figure(spots, lines, x_title=x_title, y_title=say("cpu_figure.axis")),
         name=name,
         title=title,
-        svg=svg.render(
-            scatter.figure(
-                spots,
-                lines,
-                x_title=f"{case.file.main_quantity.title}, p50, \u00b5s",
-                y_title=say("cpu_figure.axis"),
-            ),
-            name=name,
-            title=title,
-            description=say("cpu_figure.description", told=told),
-            minimum_px=MAIN_PX,
-        ),
+        description=say("cpu_figure.description", told=told),
         caption=say("cpu_figure.caption", at=at),
-        keys=tuple(keys[one] for one in series),
+        keys=tuple(source.keys[one] for one in series),
         table=DataTable(
             columns=("layer", "waits", "time, \u00b5s", "processors, \u00b5s", "user, \u00b5s", "system, \u00b5s"),
             rows=tuple(

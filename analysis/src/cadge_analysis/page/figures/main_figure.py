@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import CHOSEN, NOTHING, DataTable, Figure, Key, SmallPicture
-from cadge_analysis.draw import plots, svg
+from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPicture
+from cadge_analysis.draw import palette, plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.parts.imported import imported_lines
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.launch_facts import LaunchFacts
+from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.offered import unlike
 from cadge_results.plugins.parameter import Quantity
@@ -31,28 +31,52 @@ EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one
 MAIN_PX = 720
 
 
-def _mark(row: Row, size: int, ratio: Estimate | None) -> Mark:
-    scale = words.shown(row.numbers.quantity).scale
-    central = row.numbers.central
-    return Mark(
-        size=size,
-        value=central.value * scale,
-        low=None if central.low is None else central.low * scale,
-        high=None if central.high is None else central.high * scale,
-        ratio=ratio.value if ratio else None,
-        ratio_low=ratio.low if ratio else None,
-        ratio_high=ratio.high if ratio else None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureSource:
+    """What figures take of a campaign: its data, and each series' key, look and first facts."""
+
+    data: Dataset
+    keys: Mapping[Series, Key]
+    looks: Mapping[Series, Identity]
+    facts: Mapping[tuple[Series, str, str], LaunchFacts]
+
+
+def figure_source(data: Dataset) -> FigureSource:
+    """Return what figures take of a campaign."""
+    looks = palette.identities(data.layers)
+    return FigureSource(
+        data=data,
+        keys={one: Key(label=one.label, number=look.number, dashed=bool(look.dash)) for one, look in looks.items()},
+        looks=looks,
+        facts={key: found[0] for key, found in launch_facts(data).items()},
     )
 
 
-def chart_of(
-    rows: Sequence[Row],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    data: Dataset,
+def mark_of(
+    size: int, found: Estimate | Tail, scale: float = 1.0, ratio: Estimate | None = None, *, ringed: bool = False
+) -> Mark:
+    """Return the mark of a number with its interval, and of its ratio to the chart's base."""
+    low, high = (None if end is None else end * scale for end in (found.low, found.high))
+    mark = Mark(size=size, value=(found.value or 0.0) * scale, low=low, high=high, ringed=ringed)
+    return replace(mark, ratio=ratio.value, ratio_low=ratio.low, ratio_high=ratio.high) if ratio else mark
+
+
+def drawn(
+    spec: svg.Spec,
     *,
-    along: str | None = None,
-) -> Chart:
+    name: str,
+    title: str,
+    description: str,
+    caption: str,
+    table: DataTable,
+    keys: tuple[Key, ...] = (),
+) -> Figure:
+    """Return the figure of a specification. description: for those who cannot see it."""
+    picture = svg.render(spec, name=name, title=title, description=description, minimum_px=MAIN_PX)
+    return Figure(name=name, title=title, svg=picture, caption=caption, keys=keys, table=table)
+
+
+def chart_of(rows: Sequence[Row], source: FigureSource, *, along: str | None = None) -> Chart:
     """Return the chart of rows that share pattern, place, wait mode and family.
 
     along: the parameter on its axis, where that is not the pattern's own; rows are then alike but for that one.
@@ -65,20 +89,19 @@ def chart_of(
     by_series: dict[Series, list[Row]] = defaultdict(list)
     for row in rows:
         by_series[row.cell.series].append(row)
+    data = source.data
     base, ratios = _ratios(rows, data, name)
     lines = []
     for series, members in sorted(by_series.items()):
-        known = facts.get((series, first.place, first.wait))
+        known = source.facts.get((series, first.place, first.wait))
+        marks = (
+            mark_of(_at(row, name), row.numbers.central, shown.scale, ratios[row.cell.point_id]) for row in members
+        )
         lines.append(
             Line(
                 label=series.label,
-                look=looks[series],
-                marks=tuple(
-                    sorted(
-                        (_mark(row, _at(row, name), ratios[row.cell.point_id]) for row in members),
-                        key=lambda mark: mark.size,
-                    )
-                ),
+                look=source.looks[series],
+                marks=tuple(sorted(marks, key=lambda mark: mark.size)),
                 style=style_of(series),
                 short_bytes=known.short_bytes if is_size and known and known.long_path != known.short_path else 0,
             )
@@ -105,7 +128,7 @@ def chart_of(
         base=base,
         foreign=_foreign(data, first, measured, shown.scale) if along is None else (),
     )
-    return emphasised(chart, {line.label for line in lines if line.label == data.plan.baseline})
+    return emphasised(chart, data.plan.baseline)
 
 
 def _at(row: Row, name: str) -> int:
@@ -245,19 +268,11 @@ def _marker(quantity: Quantity) -> str:
     return f"the launch's own {'p50 of the ' if quantity.kind == 'histogram' else ''}{quantity.title}"
 
 
-def figure(
-    rows: Sequence[Row],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure:
+def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
-    chart = chart_of(rows, looks, facts, data)
+    chart = chart_of(rows, source)
     title = title_of(rows[0].cell.case)
-    return figure_of(chart, keys, name=name, title=title, caption=caption_of(chart, rows))
+    return figure_of(chart, source, name=name, title=title, caption=caption_of(chart, rows))
 
 
 def title_of(case: Case) -> str:
@@ -297,26 +312,28 @@ def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) 
 
 
 def figure_of(
-    chart: Chart, keys: Mapping[Series, Key], *, name: str, title: str, caption: str, grey: str | None = None
+    chart: Chart, source: FigureSource, *, name: str, title: str, caption: str, grey: str | None = None
 ) -> Figure:
-    """Return the figure of a chart whose lines are among the series that have keys.
+    """Return the figure of a chart of a campaign's series.
 
     grey: what the caption says of lines that stand back, where they were not chosen by `emphasised`.
     """
-    by_label = {one.label: key for one, key in keys.items()}
+    by_label = {one.label: key for one, key in source.keys.items()}
     small = _small(chart, by_label, name=name, title=title)
     small_title = say("figures.style_ratio", base=chart.base) if plots.has_ratio(chart) else say("figures.style")
-    return Figure(
+    found = drawn(
+        plots.main_figure(chart),
         name=name,
         title=title,
-        svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
+        description=_range(chart),
         caption=f"{caption}{faint_note(chart) if grey is None else grey}",
-        keys=tuple(by_label[line.label] for line in chart.lines),
-        small_title=small_title if small else "",
-        back=svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back") if small else NOTHING,
-        small=small,
         table=_data_table(chart),
+        keys=tuple(by_label[line.label] for line in chart.lines),
     )
+    if not small:
+        return found
+    back = svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back")
+    return replace(found, small=small, small_title=small_title, back=back)
 
 
 def faint_note(chart: Chart) -> str:
@@ -328,7 +345,7 @@ def faint_note(chart: Chart) -> str:
     return " " + say("figures.grey_lines", grey=often, n=len(chart.lines), first=first, chosen=CHOSEN)
 
 
-def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:
+def emphasised(chart: Chart, baseline: str | None = None) -> Chart:
     """Return a chart with no more than `EMPHASISED` lines that stand out: others are `faint`.
 
     Kept are the baseline, what is best at some size, and what comes next at the first size that it has.
@@ -342,7 +359,7 @@ def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:
     }
     best = Counter(min(found)[1] for found in at.values() if found)
     first = {x.label: (x.marks[0].size, sign * x.marks[0].value) for x in chart.lines}
-    order = sorted(first, key=lambda name: (name not in baseline, -best[name], first[name], name))
+    order = sorted(first, key=lambda name: (name != baseline, -best[name], first[name], name))
     kept = set(order[:EMPHASISED])
     return replace(chart, lines=tuple(replace(line, faint=line.label not in kept) for line in chart.lines))
 

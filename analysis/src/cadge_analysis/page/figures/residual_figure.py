@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import log
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Figure, Key
+from cadge_analysis.blocks.model import Figure
 from cadge_analysis.draw.chart import Chart, Foreign, Line, Mark
-from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.draw.palette import style_of
 from cadge_analysis.models.loggp import Fitted, Refused
-from cadge_analysis.page.figures.main_figure import EMPHASISED, figure_of
+from cadge_analysis.page.figures.main_figure import EMPHASISED, FigureSource, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 from cadge_results.formats.point import label_of
@@ -24,32 +24,21 @@ say = partial(messages.say, "figures")
 FITTED = "fitted"
 
 
-def residual_figure(
-    rows: Sequence[Row],
-    fits: Sequence[Fitted],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    *,
-    name: str,
-) -> Figure | None:
+def residual_figure(rows: Sequence[Row], fits: Sequence[Fitted], source: FigureSource, *, name: str) -> Figure | None:
     """Draw it for rows that share pattern, place, wait mode and family; None where nothing of them was fitted."""
     file = rows[0].cell.case.file
     found: dict[Series, list[Mark]] = defaultdict(list)
     for row in rows:
         ratio = _ratio(row, fits)
         if ratio is not None:
-            size = row.cell.case.size
-            found[row.cell.series].append(
-                Mark(size=size, value=ratio, low=None, high=None, ratio=None, ratio_low=None, ratio_high=None)
-            )
+            found[row.cell.series].append(Mark(size=row.cell.case.size, value=ratio))
     if not found:
         return None
     lines = [
         Line(
             label=series.label,
-            look=looks[series],
+            look=source.looks[series],
             marks=tuple(sorted(found[series], key=lambda mark: mark.size)),
-            short_bytes=0,
             style=style_of(series),
         )
         for series in sorted(found)
@@ -62,20 +51,16 @@ def residual_figure(
     grey = " " + say("residual_figure.grey_lines", hidden=hidden, n=len(lines))
     return figure_of(
         Chart(
-            more_is_better=False,
-            linear=False,
             unit=units.TIMES,
             spoken=say("residual_figure.spoken"),
             title="measured \u00f7 fitted",
             along="size",
             along_title="message size",
-            proportional=False,
             sizes={size: words.value(axis, size) for size in sizes},
             lines=tuple(replace(line, faint=line not in far) for line in lines),
-            floor=(),
             foreign=(Foreign(label=FITTED, marks=tuple((size, 1.0) for size in sizes)),),
         ),
-        {one: key for one, key in keys.items() if one in found},
+        source,
         name=name,
         title=say("residual_figure.title", pattern=words.pattern(case), wait=words.WAITS[case.wait]),
         caption=say("residual_figure.caption"),

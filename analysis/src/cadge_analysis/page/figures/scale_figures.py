@@ -12,13 +12,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
-from cadge_analysis.blocks.model import DataTable, Figure, Item, Items, Key, Region, Span
-from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
-from cadge_analysis.draw.palette import Identity, style_of
-from cadge_analysis.page.figures.main_figure import emphasised, estimate_text, figure_of
+from cadge_analysis.blocks.model import DataTable, Figure, Item, Items, Region, Span
+from cadge_analysis.draw.chart import Chart, Line
+from cadge_analysis.draw.palette import style_of
+from cadge_analysis.page.figures.main_figure import FigureSource, emphasised, estimate_text, figure_of, mark_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
@@ -53,9 +54,10 @@ def _named(number: object) -> Collection[object]:
     return {number}
 
 
-def scale(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> Region | None:
+def scale(source: FigureSource) -> Region | None:
     """Return the section; None where all was measured with one number of processes."""
-    figures = (*_connect_figures(data, keys, looks), *_memory_figures(data, keys, looks))
+    data = source.data
+    figures = (*_connect_figures(source), *_memory_figures(source))
     varied = tuple(_varied(data))
     told = not data.records or any(taken(record) for record in data.records if record.launch.kind == "layer")
     without = "" if told else NO_MEMORY
@@ -105,41 +107,24 @@ def connect_times(data: Dataset, place: str, wait: str) -> dict[Series, dict[int
     return found
 
 
-def _connect_figures(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> list[Figure]:
-    made = []
-    for place in words.PLACE_ORDER:
-        for wait in words.WAIT_ORDER:
-            times = {one: found for one, found in connect_times(data, place, wait).items() if one in keys}
-            if len({number for found in times.values() for number in found}) > 1:
-                made.append(_connect_figure(times, keys, looks, data, place=place, wait=wait))
-    return made
+def _connect_figures(source: FigureSource) -> Iterator[Figure]:
+    for place, wait in product(words.PLACE_ORDER, words.WAIT_ORDER):
+        every = connect_times(source.data, place, wait)
+        times = {one: found for one, found in every.items() if one in source.keys}
+        if len({number for found in times.values() for number in found}) > 1:
+            yield _connect_figure(times, source, place=place, wait=wait)
 
 
-def _connect_figure(
-    times: Mapping[Series, ByChannels],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    data: Dataset,
-    *,
-    place: str,
-    wait: str,
-) -> Figure:
+def _connect_figure(times: Mapping[Series, ByChannels], source: FigureSource, *, place: str, wait: str) -> Figure:
     values = {
         one: {number: [ns / units.NS_PER_US for ns in some] for number, some in found.items()}
         for one, found in times.items()
     }
-    chart = _chart(
-        values,
-        looks,
-        unit="\u00b5s",
-        spoken="microseconds",
-        title="time to connect, \u00b5s",
-        along="channels of a launch",
-    )
+    units_of = {"unit": "\u00b5s", "spoken": "microseconds", "title": "time to connect, \u00b5s"}
     launches = sum(len(found) for some in times.values() for found in some.values())
     return figure_of(
-        emphasised(chart, {label for label in (data.plan.baseline,) if label}),
-        {one: keys[one] for one in keys if one in times},
+        _chart(values, source, along="channels of a launch", **units_of),
+        source,
         name=f"connect-{place}-{wait}",
         title=say("scale_figures.connect_title", place=words.PLACES[place], wait=words.WAITS[wait]),
         caption=say("scale_figures.connect_caption", launches=launches),
@@ -147,51 +132,30 @@ def _connect_figure(
 
 
 def _chart(
-    values: Mapping[Series, ByChannels],
-    looks: Mapping[Series, Identity],
-    *,
-    unit: str,
-    spoken: str,
-    title: str,
-    along: str,
+    values: Mapping[Series, ByChannels], source: FigureSource, *, unit: str, spoken: str, title: str, along: str
 ) -> Chart:
     lines = tuple(
-        Line(label=one.label, look=looks[one], marks=_marks(values[one]), short_bytes=0, style=style_of(one))
+        Line(
+            label=one.label,
+            look=source.looks[one],
+            marks=tuple(
+                mark_of(number, intervals.over_launches(list(found))) for number, found in sorted(values[one].items())
+            ),
+            style=style_of(one),
+        )
         for one in sorted(values)
     )
     numbers = sorted({mark.size for line in lines for mark in line.marks})
-    return Chart(
-        more_is_better=False,
-        linear=False,
+    chart = Chart(
         unit=unit,
         spoken=spoken,
         title=title,
         along="channels",
         along_title=along,
-        proportional=False,
         sizes={number: units.grouped(number) for number in numbers},
         lines=lines,
-        floor=(),
-        base=THE_FLOOR,
     )
-
-
-def _marks(found: ByChannels) -> tuple[Mark, ...]:
-    marks = []
-    for number in sorted(found):
-        took = intervals.over_launches(list(found[number]))
-        marks.append(
-            Mark(
-                size=number,
-                value=took.value,
-                low=took.low,
-                high=took.high,
-                ratio=None,
-                ratio_low=None,
-                ratio_high=None,
-            )
-        )
-    return tuple(marks)
+    return emphasised(chart, source.data.plan.baseline)
 
 
 def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Series, dict[int, list[Taken]]]]:
@@ -208,21 +172,18 @@ def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Serie
     return found
 
 
-def _memory_figures(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> list[Figure]:
-    """Return a figure a place and wait mode: of the launches with the most numbers of channels that asked alike."""
-    made = []
-    for place in words.PLACE_ORDER:
-        for wait in words.WAIT_ORDER:
-            every = {
-                asked: {one: by for one, by in found.items() if one in keys}
-                for asked, found in memory_taken(data, place, wait).items()
-            }
-            numbers = {asked: {n for by in found.values() for n in by} for asked, found in every.items()}
-            several = [asked for asked in every if len(numbers[asked]) > 1 and _positive(every[asked])]
-            if several:
-                asked = min(several, key=lambda one: (-len(numbers[one]), one))
-                made.append(_memory_figure(every[asked], asked, keys, looks, data, place=place, wait=wait))
-    return made
+def _memory_figures(source: FigureSource) -> Iterator[Figure]:
+    """Yield a figure a place and wait mode: of the launches with the most numbers of channels that asked alike."""
+    for place, wait in product(words.PLACE_ORDER, words.WAIT_ORDER):
+        every = {
+            asked: {one: by for one, by in found.items() if one in source.keys}
+            for asked, found in memory_taken(source.data, place, wait).items()
+        }
+        numbers = {asked: {n for by in found.values() for n in by} for asked, found in every.items()}
+        several = [asked for asked in every if len(numbers[asked]) > 1 and _positive(every[asked])]
+        if several:
+            asked = min(several, key=lambda one: (-len(numbers[one]), one))
+            yield _memory_figure(every[asked], asked, source, place=place, wait=wait)
 
 
 def _positive(found: Mapping[Series, TakenByChannels]) -> bool:
@@ -231,34 +192,21 @@ def _positive(found: Mapping[Series, TakenByChannels]) -> bool:
 
 
 def _memory_figure(
-    found: Mapping[Series, TakenByChannels],
-    asked: Asked,
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    data: Dataset,
-    *,
-    place: str,
-    wait: str,
+    found: Mapping[Series, TakenByChannels], asked: Asked, source: FigureSource, *, place: str, wait: str
 ) -> Figure:
     values = {
         one: {number: [took.memory / BYTES_PER_KB for took in some] for number, some in by.items()}
         for one, by in found.items()
     }
-    chart = _chart(
-        values,
-        looks,
-        unit="kB",
-        spoken="kilobytes",
-        title="resident memory, kB",
-        along="channels of a process",
-    )
+    units_of = {"unit": "kB", "spoken": "kilobytes", "title": "resident memory, kB"}
+    chart = _chart(values, source, along="channels of a process", **units_of)
     launches = sum(len(some) for by in found.values() for some in by.values())
     patterns, threads = asked
-    of = units.listing([data.patterns[name].title for name in patterns])
+    of = units.listing([source.data.patterns[name].title for name in patterns])
     acting = "" if threads == 1 else f", with {units.count_of(threads, 'thread')}"
     figure = figure_of(
-        emphasised(chart, {label for label in (data.plan.baseline,) if label}),
-        {one: keys[one] for one in keys if one in found},
+        chart,
+        source,
         name=f"memory-{place}-{wait}",
         title=say("scale_figures.memory_title", place=words.PLACES[place], wait=words.WAITS[wait]),
         caption=say("scale_figures.memory_caption", launches=launches, of=of, acting=acting),

@@ -11,15 +11,12 @@ from math import log
 from statistics import median
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Figure, Key
+from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import strips as draw
-from cadge_analysis.draw import svg
 from cadge_analysis.draw.chart import Line
-from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
-from cadge_analysis.page.figures.main_figure import MAIN_PX
+from cadge_analysis.page.figures.main_figure import FigureSource, drawn
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
-from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 
 say = partial(messages.say, "figures")
@@ -31,9 +28,9 @@ NOTABLE = 1.1
 """An effect beyond this, either way, is said of a launch."""
 
 
-def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> Figure | None:
+def strips_figure(source: FigureSource) -> Figure | None:
     """Return the figure; None where no launch has an effect or a machine probe."""
-    ran = launches(data)
+    ran = launches(source.data)
     if not any(one.effect or one.probed for one in ran):
         return None
     begin = ran[0].started
@@ -49,21 +46,15 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
             strips.append(
                 _probe_strip(probe, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: ")
             )
-    series = [one for one in keys if any(one == launch.series for launch in ran)]
-    lines = [Line(label=one.label, look=looks[one], marks=(), short_bytes=0) for one in series]
-    title = say("strips.title")
-    return Figure(
+    series = [one for one in source.keys if any(one == launch.series for launch in ran)]
+    lines = [Line(label=one.label, look=source.looks[one]) for one in series]
+    return drawn(
+        draw.figure(strips, lines),
         name="strips",
-        title=title,
-        svg=svg.render(
-            draw.figure(strips, lines),
-            name="strips",
-            title=title,
-            description=_spoken_text(ran, drifts, begin),
-            minimum_px=MAIN_PX,
-        ),
+        title=say("strips.title"),
+        description=_spoken_text(ran, drifts, begin),
         caption=_caption(ran, drifts, begin),
-        keys=tuple(keys[one] for one in series) if drifts else (),
+        keys=tuple(source.keys[one] for one in series) if drifts else (),
         table=_table(ran, minutes),
     )
 

@@ -10,27 +10,26 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Figure, Key
-from cadge_analysis.draw import svg, tails
+from cadge_analysis.blocks.model import DataTable, Figure
+from cadge_analysis.draw import tails
 from cadge_analysis.draw.chart import Mark
-from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.tails import TailPanel, TailSpot
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures.main_figure import (
     FEW_SIZES,
-    MAIN_PX,
+    FigureSource,
     bars_note,
     chart_of,
+    drawn,
     faint_note,
     figure_of,
+    mark_of,
     title_of,
 )
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import NAMED, TAIL_SAMPLES, Estimate, Tail, TailPoint, tail_curve
 from cadge_analysis.stats.knee import Knee
-from cadge_analysis.stats.launch_facts import LaunchFacts
-from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.numbers import P99, tail_by_round
 
 say = partial(messages.say, "figures")
@@ -64,15 +63,7 @@ def _spot(point: TailPoint, scale: float) -> TailSpot:
     )
 
 
-def percentile_figure(
-    rows: Sequence[Row],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure | None:
+def percentile_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure | None:
     """Draw the tails of rows that share pattern, place, wait mode and family; None where none reaches the p90."""
     file = rows[0].cell.case.file
     if file.main_quantity.kind != "histogram":
@@ -84,40 +75,30 @@ def percentile_figure(
     for row in rows:
         if row.cell.case.size in wanted:
             by_size[row.cell.case.size][row.cell.series.label] = _curve(row)
-    drawn = [size for size in wanted if any(len(curve) >= POINTS_MIN for curve in by_size[size].values())]
-    if not drawn:
+    reaching = [size for size in wanted if any(len(curve) >= POINTS_MIN for curve in by_size[size].values())]
+    if not reaching:
         return None
-    chart = chart_of(rows, looks, facts, data)
+    chart = chart_of(rows, source)
     shown = words.shown(file.main_quantity)
     panels = [
         TailPanel(
             title=f"{words.value(axis, size)}: {shown.unit}",
             spots={label: [_spot(point, shown.scale) for point in curve] for label, curve in by_size[size].items()},
         )
-        for size in drawn
+        for size in reaching
     ]
     title = f"Tail by percentile: {words.pattern(rows[0].cell.case)}, {words.WAITS[rows[0].cell.case.wait]}"
-    by_label = {series.label: key for series, key in keys.items()}
-    left_out = [words.value(axis, size) for size in wanted if size not in drawn]
+    by_label = {series.label: key for series, key in source.keys.items()}
+    left_out = [words.value(axis, size) for size in wanted if size not in reaching]
     short = " " + say("tail_figures.few_samples", left_out=left_out) if left_out else ""
-    reached = {point.one_in for size in drawn for curve in by_size[size].values() for point in curve}
+    reached = {point.one_in for size in reaching for curve in by_size[size].values() for point in curve}
     named = [one_in for one_in in NAMED if one_in in reached]
-    return Figure(
+    return drawn(
+        tails.figure(chart.lines, panels),
         name=name,
         title=title,
-        svg=svg.render(
-            tails.figure(chart.lines, panels),
-            name=name,
-            title=title,
-            description=_spoken_text(by_size[drawn[0]], words.value(axis, drawn[0]), shown.scale, shown.spoken),
-            minimum_px=MAIN_PX,
-        ),
-        caption=say(
-            "tail_figures.caption",
-            tail_samples=TAIL_SAMPLES,
-            short=short,
-            faint=faint_note(chart),
-        ),
+        description=_spoken_text(by_size[reaching[0]], words.value(axis, reaching[0]), shown.scale, shown.spoken),
+        caption=say("tail_figures.caption", tail_samples=TAIL_SAMPLES, short=short, faint=faint_note(chart)),
         keys=tuple(by_label[line.label] for line in chart.lines),
         table=DataTable(
             columns=(chart.along, "layer", "samples", *(f"{NAMED[one_in]}, {shown.unit}" for one_in in named)),
@@ -128,7 +109,7 @@ def percentile_figure(
                     units.grouped(samples[size, line.label]),
                     *(_cell(by_size[size][line.label], one_in, shown.scale) for one_in in named),
                 )
-                for size in drawn
+                for size in reaching
                 for line in chart.lines
                 if line.label in by_size[size]
             ),
@@ -160,48 +141,27 @@ def _spoken_text(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: floa
     return say("tail_figures.medians", at=at, spoken=spoken, ends=ends)
 
 
-def tail_figure(
-    rows: Sequence[Row],
-    knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure:
+def tail_figure(rows: Sequence[Row], knees: Sequence[Knee], source: FigureSource, *, name: str) -> Figure:
     """Draw the p99 of the same rows, with a ring at the highest load that each series sustains."""
     found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
     how = say("figures.p99_markers", bars=bars_note(rows))
-    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)
+    return _tail_figure(found, knees, source, name=name, percentile="p99", how=how)
 
 
-def far_tail_figure(
-    rows: Sequence[Row],
-    knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure | None:
+def far_tail_figure(rows: Sequence[Row], knees: Sequence[Knee], source: FigureSource, *, name: str) -> Figure | None:
     """Draw the p99.9 in the same way, of what has the samples for it; None where less than two loads have."""
     found = [(row, tail) for row in rows if (tail := row.numbers.p999) is not None and tail.value is not None]
     if len({row.cell.case.size for row, _ in found}) < FEW_SIZES:
         return None
     how = say("figures.tail_markers")
-    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99.9", how=how)
+    return _tail_figure(found, knees, source, name=name, percentile="p99.9", how=how)
 
 
 def _tail_figure(
     found: Sequence[tuple[Row, Estimate | Tail]],
     knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    source: FigureSource,
     *,
-    data: Dataset,
     name: str,
     percentile: str,
     how: str,
@@ -210,10 +170,12 @@ def _tail_figure(
     quantity = rows[0].numbers.quantity
     shown = words.shown(quantity)
     at = {knee.series: knee.load.value for knee in knees if not knee.withheld}
-    chart = chart_of(rows, looks, facts, data)
+    chart = chart_of(rows, source)
     marks: dict[str, list[Mark]] = defaultdict(list)
     for row, tail in found:
-        marks[row.cell.series.label].append(_tail_mark(row, tail, shown.scale, at.get(row.cell.series, 0.0)))
+        size = row.cell.case.size
+        ringed = size <= at.get(row.cell.series, 0.0)
+        marks[row.cell.series.label].append(mark_of(size, tail, shown.scale, ringed=ringed))
     chart = replace(
         chart,
         title=f"{quantity.title}, {percentile}, {shown.unit}",
@@ -226,23 +188,10 @@ def _tail_figure(
     )
     return figure_of(
         chart,
-        keys,
+        source,
         name=name,
         title=f"{percentile}: {title_of(rows[0].cell.case)}",
         caption=say("figures.knee", how=how, load_note=verdict_words.load_note(rows)),
-    )
-
-
-def _tail_mark(row: Row, tail: Estimate | Tail, scale: float, knee: float) -> Mark:
-    return Mark(
-        size=row.cell.case.size,
-        value=(tail.value or 0.0) * scale,
-        low=None if tail.low is None else tail.low * scale,
-        high=None if tail.high is None else tail.high * scale,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
-        ringed=row.cell.case.size <= knee,
     )
 
 

@@ -114,6 +114,11 @@ def interval(low: str, high: str) -> str:
     return f"[{low},\u00a0{high}]"
 
 
+def ends(low: float | None, high: float | None, scale: float = 1.0, say: Callable[[float], str] = sig3) -> str:
+    """Return the interval that stands behind a value, as " [low, high]"; "" where there is none."""
+    return "" if low is None or high is None else f" {interval(say(low * scale), say(high * scale))}"
+
+
 NO_BOUND = 1000.0
 """Ends of a ratio's interval that lie so many times apart bound nothing."""
 

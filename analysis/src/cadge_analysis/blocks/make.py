@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from cadge_analysis import messages
@@ -11,6 +11,7 @@ from cadge_analysis.blocks.model import (
     GIST,
     Block,
     Column,
+    Fact,
     Fold,
     Item,
     Items,
@@ -72,6 +73,11 @@ def line_of(name: TableCell, cells: Iterable[Value | TableCell], reason: str = "
     return TableLine(cells=(name, reason_cell(reason)) if reason else (name, *cells), role=role)
 
 
+def facts_of(texts: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return names with what is said of each, but those of which nothing is."""
+    return tuple(Fact(name=name, text=text) for name, text in texts.items() if text)
+
+
 def titled_spans(title: str, gist: str) -> tuple[Span, ...]:
     """Return what the line of a fold says: a title, and in short what is below it."""
     return Span(title, role="b"), Span(" "), Span(gist, role=GIST)
@@ -82,14 +88,18 @@ def caption(title: str, note: str = "") -> tuple[Span, ...]:
     return (Span(title, role="span"), *((Span(" "), Span(note, role="dim")) if note else ()))
 
 
-def plain_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """Return a table of words that gives way on a narrow page."""
+def plain_table(
+    title: str, columns: Iterable[str], rows: Iterable[Iterable[str] | TableLine], role: str = "plain", note: str = ""
+) -> Table:
+    """Return a table of words that gives way on a narrow page; `note` stands behind its title."""
     return Table(
         label=title,
-        role="plain",
+        role=role,
         columns=tuple(map(words_column, columns)),
-        lines=tuple(TableLine(cells=tuple(map(words_cell, row))) for row in rows),
-        caption=caption(title),
+        lines=tuple(
+            row if isinstance(row, TableLine) else TableLine(cells=tuple(map(words_cell, row))) for row in rows
+        ),
+        caption=caption(title, note),
         fits=True,
     )
 

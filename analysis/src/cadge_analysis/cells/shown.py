@@ -44,9 +44,7 @@ def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag
     """Return a median over launches with its interval; one launch has none and says so."""
     if estimate is None:
         return Value(text=units.MISSING, reason=reason)
-    detail = "1 launch, no interval"
-    if estimate.low is not None and estimate.high is not None:
-        detail = units.interval(units.sig3(estimate.low * scale), units.sig3(estimate.high * scale))
+    detail = units.ends(estimate.low, estimate.high, scale).lstrip() or "1 launch, no interval"
     if estimate.pairs_disagree:
         detail += f"; {units.PAIRS_DISAGREE}"
     return Value(

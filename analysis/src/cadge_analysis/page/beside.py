@@ -6,18 +6,18 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import log1p
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import (
-    caption,
+    facts_of,
     plain,
     plain_table,
     row_name,
     titled_spans,
     words_cell,
-    words_column,
 )
 from cadge_analysis.blocks.model import (
     Block,
@@ -111,7 +111,7 @@ def _sections(
         yield Region(id="fates", title=say("fates"), short="Came and went", blocks=fates)
     if machine := machine_tables(found):
         yield Region(id="machine", title=say("machine"), short="Machine", blocks=machine)
-    yield Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),))
+    yield Region(id="method", title="Method", blocks=(Facts(_method(found)),))
     facts = (
         block
         for side in _distinct(*sides)
@@ -218,25 +218,19 @@ def _conditions(found: Against, vary: Sequence[str]) -> Iterator[Table]:
         return "harmless" if one.what in HARMLESS else "may"
 
     breaks = say("beside.across_hosts") if found.across_hosts else say("beside.not_across_hosts")
-    for name, title, note, flag in (
-        ("breaks", "Breaks the comparison", breaks, "breaks"),
-        ("varied", "Under study", say("beside.varied"), "varied"),
-        ("may", say("beside.may_title"), say("beside.may"), "may"),
-        ("harmless", "Harmless", say("beside.harmless"), "harmless"),
+    for name, title, note in (
+        ("breaks", "Breaks the comparison", breaks),
+        ("varied", "Under study", say("beside.varied")),
+        ("may", say("beside.may_title"), say("beside.may")),
+        ("harmless", "Harmless", say("beside.harmless")),
     ):
         rows = merged([one for one in found.conditions if kind(one) == name])
         if rows:
-            yield Table(
-                label=title,
-                role=f"plain conditions {flag}",
-                columns=tuple(map(words_column, ("condition", "first", "second"))),
-                lines=tuple(
-                    TableLine(cells=(row_name(what), words_cell(one or "nothing"), words_cell(other or "nothing")))
-                    for what, one, other in rows
-                ),
-                caption=caption(title, note),
-                fits=True,
+            lines = (
+                TableLine(cells=(row_name(what), words_cell(one or "nothing"), words_cell(other or "nothing")))
+                for what, one, other in rows
             )
+            yield plain_table(title, ("condition", "first", "second"), lines, f"plain conditions {name}", note)
 
 
 # ---- what changed ----
@@ -280,14 +274,7 @@ def _folded(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str
 
 def _change_table(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str, Identity]) -> Table:
     heads = ("verdict", "series", "cell", "first", "second", "change", "launches", "adjusted p")
-    return Table(
-        label=title,
-        role="plain changes",
-        columns=tuple(map(words_column, heads)),
-        lines=tuple(_line(one, looks) for one in changes),
-        caption=caption(title, gist),
-        fits=True,
-    )
+    return plain_table(title, heads, (_line(one, looks) for one in changes), "plain changes", gist)
 
 
 def _gist(found: Against) -> str:
@@ -308,16 +295,11 @@ def _no_changes(found: Against) -> str:
 
 def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
     judged = change.judged
-    ours, theirs = change.sides
-    shown = words.shown(ours.quantity)
-    case = ours.cell.case
+    shown = words.shown(change.sides[0].quantity)
+    case = change.sides[0].cell.case
     mode = f"{words.PLACES_SHORT[case.place]}, {words.WAITS[case.wait]}"
-
-    def ends(low: float | None, high: float | None) -> str:
-        if low is None or high is None:
-            return ""
-        return units.interval(units.sig3(low * shown.scale), units.sig3(high * shown.scale))
-
+    central = (one.central for one in change.sides)
+    first_ends, second_ends = (units.ends(one.low, one.high, shown.scale).lstrip() for one in central)
     first, second = change.shift.shift.launches
     ratio, changed = units.times(change.ratio), units.times(change.change)
     interval = f"{change_words.interval(change)}{change_words.disagreement(change)}".strip("; ")
@@ -329,8 +311,8 @@ def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
             ),
             TableCell(key=key_of(change.series, looks[change.series])),
             _below(f"{change.case.pattern}, {change.workload}, {mode}", change.objections),
-            _below(change.values[0], ends(ours.central.low, ours.central.high)),
-            _below(change.values[1], ends(theirs.central.low, theirs.central.high)),
+            _below(change.values[0], first_ends),
+            _below(change.values[1], second_ends),
             _below(changed, interval, f"as seen {ratio}" if ratio != changed else "", role="b"),
             words_cell(f"{first}, {second}"),
             words_cell(_p(judged.p)),
@@ -385,13 +367,8 @@ def _fates(left: Sequence[Left]) -> Iterator[Fold]:
         if of:
             more = len(of) - FATES_MOST
             name = f"{title}: {units.count_of(len(of), 'cell')}"
-            table = Table(
-                label=name,
-                role="plain",
-                columns=tuple(map(words_column, ("cell", "why"))),
-                lines=tuple(TableLine(cells=(row_name(one.name), words_cell(one.why))) for one in of[:FATES_MOST]),
-                fits=True,
-            )
+            lines = (TableLine(cells=(row_name(one.name), words_cell(one.why))) for one in of[:FATES_MOST])
+            table = replace(plain_table(name, ("cell", "why"), lines), caption=())
             text = say("beside.more_cells", more=more)
             rest = (plain(text, "dim"),) if more > 0 else ()
             yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=serious)
@@ -413,21 +390,16 @@ def _means(found: Against) -> Iterator[Table]:
         yield plain_table(title, ("series", "of", "better", "cells", "mean"), rows)
 
 
-def _method(found: Against) -> Iterator[Fact]:
-    yield Fact(name="Ratio", text=say("beside.ratio"))
-    if found.paired:
-        allowed = say("beside.correlation", correlation=found.correlation) if found.correlation else ""
-        yield Fact(name="Pairs", text=say("beside.pairs", allowed=allowed))
-    elif found.across_hosts:
-        yield Fact(name="Pairs", text=say("beside.no_pairs"))
-    else:
-        yield Fact(
-            name="Change",
-            text=say("beside.change"),
-        )
-    yield Fact(
-        name="Verdict",
-        text=say("beside.verdict", margin=found.margin, error=ERROR),
+def _method(found: Against) -> tuple[Fact, ...]:
+    allowed = say("beside.correlation", correlation=found.correlation) if found.paired and found.correlation else ""
+    paired = say("beside.pairs", allowed=allowed) if found.paired else say("beside.no_pairs")
+    is_of_pairs = found.paired or found.across_hosts
+    return facts_of(
+        {
+            "Ratio": say("beside.ratio"),
+            "Pairs" if is_of_pairs else "Change": paired if is_of_pairs else say("beside.change"),
+            "Verdict": say("beside.verdict", margin=found.margin, error=ERROR),
+            "p": say("beside.p"),
+            "Launches": say("beside.launches"),
+        }
     )
-    yield Fact(name="p", text=say("beside.p"))
-    yield Fact(name="Launches", text=say("beside.launches"))

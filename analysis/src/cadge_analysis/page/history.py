@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import plain, plain_table
+from cadge_analysis.blocks.make import facts_of, plain, plain_table
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -64,31 +64,15 @@ def page(found: History, *, generated: str) -> PageDocument:
     by_label = {series.label: look for series, look in looks.items()}
     dates = tuple(f"{provenance.moment(side.data.meta.created_utc):%d %b}" for side in found.campaigns)
     drawing = _Drawing(found, by_label, dates, {one.at: str(one.at + 1) for one in found.events})
-    command = shlex.join(
-        [
-            "cadge",
-            "history",
-            *(side.data.campaign_id for side in found.campaigns),
-            "--margin",
-            f"{100 * found.margin:g}%",
-            "--format",
-            "html",
-        ]
-    )
+    ids = [side.data.campaign_id for side in found.campaigns]
+    command = shlex.join(["cadge", "history", *ids, "--margin", f"{100 * found.margin:g}%", "--format", "html"])
+    answer = (Items(tuple(_findings(found)), "found"), plain(say("legend"), "dim"))
+    campaigns = (*_campaigns(found), plain(say("again")), Command(command, label="Command"))
     blocks = (
-        Region(
-            id="answer",
-            title="Answer",
-            role="first",
-            blocks=(Items(tuple(_findings(found)), "found"), plain(say("legend"), "dim")),
-        ),
+        Region(id="answer", title="Answer", role="first", blocks=answer),
         *_courses(drawing),
-        Region(
-            id="campaigns",
-            title="Campaigns",
-            blocks=(*_campaigns(found), plain(say("again")), Command(command, label="Command")),
-        ),
-        Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
+        Region(id="campaigns", title="Campaigns", blocks=campaigns),
+        Region(id="method", title="Method", blocks=(Facts(_method(found)),)),
     )
     remarks = tuple(_remarks(found))
     return document_of(
@@ -265,8 +249,7 @@ def _figure(course: Course, drawing: _Drawing, name: str) -> PanelFigure:
 
 
 def _value(value: float, low: float | None, high: float | None) -> str:
-    ends = "" if low is None or high is None else f" {units.interval(units.sig3(low), units.sig3(high))}"
-    return f"{units.sig3(value)}{ends}"
+    return f"{units.sig3(value)}{units.ends(low, high)}"
 
 
 def _note(course: Course, drawing: _Drawing) -> str:
@@ -375,32 +358,15 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs) or "none"
 
 
-def _method(found: History) -> Iterator[Fact]:
-    yield Fact(name="Value", text=say("history.medians"))
-    yield Fact(
-        name="Change",
-        text=say(
-            "history.method",
-            level=found.level,
-            shuffles=SHUFFLES,
-            least=LEAST,
-            needed=found.needed,
-            margin=found.margin,
-        ),
-    )
-    yield Fact(
-        name="By chance",
-        text=say("history.each_cell", per_hundred=100 * found.level),
-    )
-    yield Fact(
-        name="Wandering",
-        text=say("history.independent"),
-    )
-    yield Fact(
-        name="Comparable",
-        text=say("history.comparable"),
-    )
-    yield Fact(
-        name="The machine",
-        text=say("history.machine"),
+def _method(found: History) -> tuple[Fact, ...]:
+    known = {"level": found.level, "needed": found.needed, "margin": found.margin}
+    return facts_of(
+        {
+            "Value": say("history.medians"),
+            "Change": say("history.method", shuffles=SHUFFLES, least=LEAST, **known),
+            "By chance": say("history.each_cell", per_hundred=100 * found.level),
+            "Wandering": say("history.independent"),
+            "Comparable": say("history.comparable"),
+            "The machine": say("history.machine"),
+        }
     )

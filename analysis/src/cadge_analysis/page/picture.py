@@ -303,7 +303,7 @@ def _heading(question: PicturedQuestion, columns: int) -> str:
 
 def _cells(bar: Bar, question: PicturedQuestion) -> tuple[str, str, str, str]:
     """Return name, value, interval and ratio as they are shown."""
-    ends = "" if bar.low is None or bar.high is None else units.interval(units.sig3(bar.low), units.sig3(bar.high))
+    ends = units.ends(bar.low, bar.high).lstrip()
     ratio = "" if bar.floor_times is None else f"{units.times(bar.floor_times)} floor"
     return harmless(bar.name), f"{units.sig3(bar.value or 0)} {question.unit}", ends, ratio
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import plain_table
+from cadge_analysis.blocks.make import facts_of, plain_table
 from cadge_analysis.blocks.model import Fact, Table
 from cadge_analysis.cells.shown import SIGNS, bound_text, more_text, ratio_text
 from cadge_analysis.stats.beside_native import MARK, tax_note
@@ -259,24 +259,15 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
         if verdicts.baseline
         else say("verdict_words.baseline_none")
     )
-    return (
-        Fact(
-            name="Verdicts",
-            text=say("verdict_words.method_verdicts", against=against, margin=margin, looks=_looks(verdicts)),
-        ),
-        Fact(
-            name="Families",
-            text=say("verdict_words.method_families", error=ERROR),
-        ),
-        Fact(
-            name="Verdicts on the p99",
-            text=say("verdict_words.method_p99", beyond=BEYOND, samples=samples_needed(P99)),
-        ),
-        Fact(
-            name="Leading group",
-            text=say("verdict_words.method_leaders", probability=1 - ERROR, error=ERROR, ranked_least=RANKED_LEAST),
-        ),
-        Fact(name=say("verdict_words.method_rounds_title"), text=_rounds(verdicts, titles)),
+    leaders = {"probability": 1 - ERROR, "error": ERROR, "ranked_least": RANKED_LEAST}
+    return facts_of(
+        {
+            "Verdicts": say("verdict_words.method_verdicts", against=against, margin=margin, looks=_looks(verdicts)),
+            "Families": say("verdict_words.method_families", error=ERROR),
+            "Verdicts on the p99": say("verdict_words.method_p99", beyond=BEYOND, samples=samples_needed(P99)),
+            "Leading group": say("verdict_words.method_leaders", **leaders),
+            say("verdict_words.method_rounds_title"): _rounds(verdicts, titles),
+        }
     )
 
 

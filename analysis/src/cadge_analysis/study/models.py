@@ -51,9 +51,7 @@ def _then(published: Published, system: ModelledOf) -> TableLine:
 
 
 def _number(found: ModelNumber) -> Value:
-    detail = ""
-    if found.low is not None and found.high is not None:
-        detail = units.interval(units.us(found.low), units.us(found.high))
+    detail = units.ends(found.low, found.high, say=units.us).lstrip()
     return Value(text=units.us(found.value), detail=detail, raw=f"{found.value:.12g}")
 
 

@@ -73,9 +73,7 @@ def signed(log_ratio: float) -> str:
 
 
 def _by(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return signed(estimate.value)
-    return f"{signed(estimate.value)} {units.interval(signed(estimate.low), signed(estimate.high))}"
+    return f"{signed(estimate.value)}{units.ends(estimate.low, estimate.high, say=signed)}"
 
 
 def _size(log_ratio: float) -> str:

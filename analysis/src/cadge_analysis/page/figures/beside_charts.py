@@ -159,11 +159,7 @@ def _cells(line: RatioLine, panel: RatioPanel) -> Iterable[str]:
 def _cell(mark: RatioMark | None) -> str:
     if mark is None:
         return units.MISSING
-    return f"{units.times(mark.ratio)}{_ends(mark.low, mark.high)}"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" {units.interval(units.sig3(low), units.sig3(high))}"
+    return f"{units.times(mark.ratio)}{units.ends(mark.low, mark.high)}"
 
 
 # ---- percentiles ----
@@ -221,13 +217,18 @@ def _tail_figure(
     title = f"{words.pattern(case)} of {change.workload}, {mode_of(case)}"
     away = beyond(tuple(shifts), change_margin := panel.margin) > 0
     within = units.percent(change_margin, 0)
+
+    def times(one: TailShift) -> str:
+        low, high = (None if end is None else exp(end) for end in (one.low, one.high))
+        return f"{units.times(exp(one.log_ratio))}{units.ends(low, high)}"
+
     rows = tuple(
         (
             percentile(one.per_mille),
             f"{units.sig3(one.first_ns * shown.scale)} {shown.unit}",
             f"{units.sig3(one.second_ns * shown.scale)} {shown.unit}",
             f"{units.sig3((one.second_ns - one.first_ns) * shown.scale)} {shown.unit}",
-            f"{units.times(exp(one.log_ratio))}{_ends(*(None if end is None else exp(end) for end in _of(one)))}",
+            times(one),
         )
         for one in shifts
     )
@@ -251,7 +252,3 @@ def _tail_figure(
         note=note,
         table=DataTable(columns=("percentile", "first", "second", "difference", "change"), rows=rows),
     )
-
-
-def _of(one: TailShift) -> tuple[float | None, float | None]:
-    return one.low, one.high

@@ -98,9 +98,4 @@ def contrast_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> 
 
 
 def _cell(one: Estimate | None) -> str:
-    if one is None:
-        return units.MISSING
-    text = units.times(one.value)
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} {units.interval(units.sig3(one.low), units.sig3(one.high))}"
+    return units.MISSING if one is None else f"{units.times(one.value)}{units.ends(one.low, one.high)}"

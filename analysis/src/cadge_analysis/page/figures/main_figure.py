@@ -172,17 +172,10 @@ def _along(case: Case) -> str:
     return f"size: {file.parameters[file.axis].title}" if others else "message size"
 
 
-def _with_interval(value: float, low: float | None, high: float | None) -> str:
-    text = units.sig3(value)
-    if low is None or high is None:
-        return text
-    return f"{text} {units.interval(units.sig3(low), units.sig3(high))}"
-
-
 def _marked(mark: Mark | None) -> str:
     if mark is None:
         return units.MISSING
-    text = _with_interval(mark.value, mark.low, mark.high)
+    text = f"{units.sig3(mark.value)}{units.ends(mark.low, mark.high)}"
     return text if mark.ratio is None else f"{text}; {units.times(mark.ratio)}"
 
 
@@ -366,6 +359,4 @@ def emphasised(chart: Chart, baseline: str | None = None) -> Chart:
 
 def estimate_text(estimate: Estimate, scale: float) -> str:
     """Return an estimate for a sentence: value and interval, without unit."""
-    low = None if estimate.low is None else estimate.low * scale
-    high = None if estimate.high is None else estimate.high * scale
-    return _with_interval(estimate.value * scale, low, high)
+    return f"{units.sig3(estimate.value * scale)}{units.ends(estimate.low, estimate.high, scale)}"

@@ -28,10 +28,7 @@ MEMBERS_MOST = 4
 
 
 def _ratio_text(ratio: Estimate) -> str:
-    text = units.times(ratio.value)
-    if ratio.low is None or ratio.high is None:
-        return text
-    text += f" {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
+    text = f"{units.times(ratio.value)}{units.ends(ratio.low, ratio.high)}"
     return f"{text} ({units.PAIRS_DISAGREE})" if ratio.pairs_disagree else text
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.make import facts_of
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.compare import Row
 from cadge_results import PatternFile
@@ -15,54 +16,18 @@ from cadge_results.plugins.catalogue import read_yaml
 
 say = partial(messages.say, "report")
 
-_ALWAYS = (
-    Fact(
-        name="Layer",
-        text=say("glossary.layer"),
-    ),
-    Fact(
-        name="Point, attempt, launch",
-        text=say("glossary.point"),
-    ),
-    Fact(
-        name=say("glossary.places_title"),
-        text=say("glossary.places"),
-    ),
-    Fact(
-        name="Polling, blocking",
-        text=say("glossary.waits"),
-    ),
-    Fact(
-        name="p50, p99",
-        text=say("glossary.quantiles"),
-    ),
-    Fact(
-        name="Floor",
-        text=say("glossary.floor"),
-    ),
-    Fact(
-        name="Baseline, verdict",
-        text=say("glossary.baseline"),
-    ),
-    Fact(
-        name=say("glossary.interval_title"),
-        text=say("glossary.interval"),
-    ),
-    Fact(
-        name="Disturbed, settled",
-        text=say("glossary.disturbed"),
-    ),
-)
-_ROUND_TRIP = Fact(
-    name="Round trip",
-    text=say("glossary.round_trip"),
-)
-_TOUCH = Fact(
-    name="Touch",
-    text=say("glossary.touch"),
-)
-
-
+_ALWAYS = {
+    "Layer": "layer",
+    "Point, attempt, launch": "point",
+    say("glossary.places_title"): "places",
+    "Polling, blocking": "waits",
+    "p50, p99": "quantiles",
+    "Floor": "floor",
+    "Baseline, verdict": "baseline",
+    say("glossary.interval_title"): "interval",
+    "Disturbed, settled": "disturbed",
+}
+"""By what is explained: the sentence that does."""
 _STYLES: Mapping[str, str] = read_yaml(Path(__file__).with_name("styles.yml").read_text(encoding="utf-8"))
 """By the first part of layers' names."""
 
@@ -77,9 +42,9 @@ def glossary(rows: Sequence[Row], patterns: Mapping[str, PatternFile]) -> tuple[
     """Return the words that this campaign's report needs."""
     quantities = {row.numbers.quantity.title for row in rows}
     parameters = {one.title for file in patterns.values() for one in file.parameters.values()}
-    found = list(_ALWAYS)
-    if "round trip" in quantities:
-        found.insert(0, _ROUND_TRIP)
-    if "touch" in parameters:
-        found.append(_TOUCH)
-    return (*found, *_styles(rows))
+    needed = {
+        **({"Round trip": "round_trip"} if "round trip" in quantities else {}),
+        **_ALWAYS,
+        **({"Touch": "touch"} if "touch" in parameters else {}),
+    }
+    return (*facts_of({name: say(f"glossary.{key}") for name, key in needed.items()}), *_styles(rows))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.make import facts_of
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
@@ -36,29 +37,6 @@ def _ranked(patterns: Mapping[str, PatternFile], chosen: Chosen) -> str:
     return "".join(
         say("method.ranked", titles=titles, title=title, value=value, others=others) + " "
         for (title, value, others), titles in by.items()
-    )
-
-
-_SEVERAL_ENDS = Fact(
-    name="Several ends",
-    text=say("method.endpoints"),
-)
-
-
-def _models(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
-    """Return how models are fitted, where a pattern's points are measured for one."""
-    if all(file.fits is None for file in patterns.values()):
-        return ()
-    return (
-        Fact(
-            name="Models",
-            text=say(
-                "method.loggp",
-                pieces_most=PIECES_MOST,
-                sizes_least=SIZES_LEAST,
-                tolerance=TOLERANCE,
-            ),
-        ),
     )
 
 
@@ -138,66 +116,27 @@ def method(
     own: layers whose library is a part of this suite.
     chosen: what was planned.
     """
-    return (
-        Fact(
-            name="What is timed",
-            text=say("method.times", open_loops=_of_open_loops(patterns)),
-        ),
-        *_models(patterns),
-        Fact(
-            name="Ranked by",
-            text=say("method.ranking", ranked=_ranked(patterns, chosen or {})),
-        ),
-        Fact(
-            name="Replication",
-            text=say("method.launches"),
-        ),
-        Fact(
-            name="Intervals",
-            text=_intervals(*launches),
-        ),
-        Fact(
-            name="Tails",
-            text=say("method.tails", tail_samples=TAIL_SAMPLES),
-        ),
-        *([_SEVERAL_ENDS] if several_ends else []),
-        Fact(
-            name="Floor",
-            text=_floor(floors),
-        ),
-        *verdicts,
-        Fact(
-            name=say("method.processors_title"),
-            text=say("method.processors"),
-        ),
-        Fact(
-            name="What hinders",
-            text=say(
-                "method.disturbed",
-                disturbed_share=DISTURBED_SHARE,
-                wake_times=WAKE_TIMES,
-                wake_us=WAKE_NS / 1000,
-            ),
-        ),
-        Fact(
-            name=say("method.machine_title"),
-            text=say("method.machine"),
-        ),
-        Fact(
-            name=say("method.work_title"),
-            text=say("method.work"),
-        ),
-        Fact(name="By whom", text=_by_whom(own)),
-        Fact(
-            name="Defaults",
-            text=say("method.defaults"),
-        ),
-        Fact(
-            name="Chosen by a reader",
-            text=say("method.compare_by"),
-        ),
-        Fact(
-            name="Units",
-            text=say("method.units"),
-        ),
-    )
+    fits = {"pieces_most": PIECES_MOST, "sizes_least": SIZES_LEAST, "tolerance": TOLERANCE}
+    disturbed = {"disturbed_share": DISTURBED_SHARE, "wake_times": WAKE_TIMES, "wake_us": WAKE_NS / 1000}
+    are_fitted = any(file.fits is not None for file in patterns.values())
+    measured = {
+        "What is timed": say("method.times", open_loops=_of_open_loops(patterns)),
+        "Models": say("method.loggp", **fits) if are_fitted else "",
+        "Ranked by": say("method.ranking", ranked=_ranked(patterns, chosen or {})),
+        "Replication": say("method.launches"),
+        "Intervals": _intervals(*launches),
+        "Tails": say("method.tails", tail_samples=TAIL_SAMPLES),
+        "Several ends": say("method.endpoints") if several_ends else "",
+        "Floor": _floor(floors),
+    }
+    beside = {
+        say("method.processors_title"): say("method.processors"),
+        "What hinders": say("method.disturbed", **disturbed),
+        say("method.machine_title"): say("method.machine"),
+        say("method.work_title"): say("method.work"),
+        "By whom": _by_whom(own),
+        "Defaults": say("method.defaults"),
+        "Chosen by a reader": say("method.compare_by"),
+        "Units": say("method.units"),
+    }
+    return (*facts_of(measured), *verdicts, *facts_of(beside))

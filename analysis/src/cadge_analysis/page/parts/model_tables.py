@@ -138,10 +138,7 @@ def _latency(found: ModelNumber | Refused) -> str:
 
 
 def _number(found: ModelNumber, scale: float) -> str:
-    text = units.sig3(found.value * scale)
-    if found.low is None or found.high is None:
-        return text
-    return f"{text} {units.interval(units.sig3(found.low * scale), units.sig3(found.high * scale))}"
+    return f"{units.sig3(found.value * scale)}{units.ends(found.low, found.high, scale)}"
 
 
 def _line(found: ModelLine | Refused, ends: tuple[int, int]) -> str:

@@ -251,9 +251,7 @@ def _floors_text(found: Iterable[Floor], data: Dataset) -> str:
 def _floor_text(floor: Floor, data: Dataset) -> str:
     central = floor.central
     scale = words.shown(floor.case.file.main_quantity).scale
-    ends = ""
-    if central.low is not None and central.high is not None:
-        ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
+    ends = units.ends(central.low, central.high, scale)
     return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(floor, data)}"
 
 

@@ -165,9 +165,7 @@ def _central(row: Row) -> Reply:
     numbers = row.numbers
     shown = words.shown(numbers.quantity)
     central = numbers.central
-    detail = "1 launch"
-    if central.low is not None and central.high is not None:
-        detail = units.interval(units.sig3(central.low * shown.scale), units.sig3(central.high * shown.scale))
+    detail = units.ends(central.low, central.high, shown.scale).lstrip() or "1 launch"
     ends = (central.value, central.low, central.high)
     return Reply(
         question="",

@@ -34,11 +34,10 @@ from cadge_analysis.page.embed import ReportHead
 from cadge_analysis.page.families import beside, in_family, main_family
 from cadge_analysis.page.figures.bill_figure import bill_figure
 from cadge_analysis.page.figures.contrast_figure import contrast_figure
-from cadge_analysis.page.figures.count_figure import count_figures
 from cadge_analysis.page.figures.cpu_figure import cpu_figure
 from cadge_analysis.page.figures.main_figure import FigureSource, figure, figure_source
 from cadge_analysis.page.figures.residual_figure import residual_figure
-from cadge_analysis.page.figures.scale_figures import scale
+from cadge_analysis.page.figures.scale_figures import count_figures, scale
 from cadge_analysis.page.figures.strips import strips_figure
 from cadge_analysis.page.figures.tail_figures import far_tail_figure, percentile_figure, tail_figure
 from cadge_analysis.page.parts import coverage, provenance, tables
@@ -46,11 +45,10 @@ from cadge_analysis.page.parts import sections as parts
 from cadge_analysis.page.parts.answers import answers
 from cadge_analysis.page.parts.compared import attempts, compared
 from cadge_analysis.page.parts.findings import NOTHING, findings, no_pictures, told
-from cadge_analysis.page.parts.glossary import glossary
 from cadge_analysis.page.parts.imported import imported
 from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.page.parts.knee_table import knee_tables
-from cadge_analysis.page.parts.method import method
+from cadge_analysis.page.parts.method import glossary, method
 from cadge_analysis.page.parts.model_tables import model_tables
 from cadge_analysis.page.parts.opening import bracket, opening, usual
 from cadge_analysis.page.parts.questions import questions

@@ -121,12 +121,6 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
     [
         (["pln"], 2, "no command 'pln'; did you mean plan?"),
         (["plan", "--swep", "x"], 2, "No such option"),
-        (["run", "--no-wait"], 2, "--no-queue"),
-        (["resume", "--wait"], 2, "--queue"),
-        (["export", "--wait"], 2, "--mode"),
-        (["export", "--no-wait"], 2, "No such option '--no-wait'."),
-        (["why", "last", "last"], 2, "no command 'why'; did you mean compare --cell CELL?"),
-        (["retract"], 2, "did you mean publish --retract RUN?"),
         (["viewer"], 2, "no command 'viewer'; there are: doctor"),
         (["help"], 2, "did you mean --help?"),
         (["testbed", "start"], 2, "no command 'start'; there are: down, example, exec, restore, status, up"),

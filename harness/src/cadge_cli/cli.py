@@ -25,22 +25,17 @@ from cadge_cli.output import silence, unwritten, write_text
 from cadge_harness import __version__
 from cadge_harness.errors import (
     EXIT_CODES,
-    EXIT_DAMAGED,
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
-    EXIT_NOTHING,
     EXIT_OK,
     EXIT_UNFIT,
     EXIT_USAGE,
-    HarnessError,
     UnfitError,
 )
 
 TRACEBACK = "cadge-traceback-"
 """How the names of files begin that hold tracebacks."""
 TRACEBACK_KEPT_S = 7 * 86400
-RENAMED = {"--wait": ("--queue", "--mode"), "--no-wait": ("--no-queue",)}
-"""What options were called before."""
 GROUPS = {
     "Measure": {
         "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
@@ -75,19 +70,6 @@ GROUPS = {
 }
 """The commands as --help shows them."""
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
-FORMERLY = {
-    "help": "--help",
-    "why": "compare --cell CELL",
-    "hypotheses": "study --claims",
-    "ablate": "run --sweep ablate-NAME",
-    "figures": "export --format svg",
-    "scale": "export --format scale",
-    "preview": "publish --preview SITE",
-    "retract": "publish --retract RUN",
-    "inventory": "testbed example",
-    "restore": "testbed restore",
-}
-"""What does the work of a command that is not there, or not any more."""
 _MODULES = {"resume": "run", "import": "import_"}
 """In which module a command stands that is not called as it is."""
 
@@ -194,7 +176,7 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 
-            near = FORMERLY.get(args[0]) or next(iter(difflib.get_close_matches(args[0], COMMANDS, n=1)), "")
+            near = "--help" if args[0] == "help" else next(iter(difflib.get_close_matches(args[0], COMMANDS, n=1)), "")
             hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -240,41 +222,11 @@ def invoke(argv: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", ())
-    except HarnessError as error:
-        return _fail(as_json, error.exit_code, str(error), error.commands)
     except Exception as error:  # noqa: BLE001 - the last resort, and the only one
-        return _foreign(as_json, error)
-    return code if isinstance(code, int) else 0
-
-
-def _foreign(as_json: bool, error: Exception) -> int:
-    """End for errors of other rooms: the analysis gives them an exit code, those of the store get one here."""
-    if isinstance(error, ImportError):  # perhaps of one of those rooms
-        return _internal(as_json, error)
-    from cadge_analysis.errors import AnalysisError
-    from cadge_results.errors import (
-        DamagedError,
-        NotFoundError,
-        OutputError,
-        ResultsError,
-        StoreBusyError,
-        StoreUnwritableError,
-    )
-
-    match error:
-        case AnalysisError():
-            code = error.exit_code
-        case DamagedError():
-            code = EXIT_DAMAGED
-        case NotFoundError():
-            code = EXIT_NOTHING
-        case OutputError() | StoreUnwritableError() | StoreBusyError():
-            code = EXIT_UNFIT
-        case ResultsError():
-            code = EXIT_USAGE
-        case _:
+        if not isinstance(exit_code := getattr(error, "exit_code", None), int):
             return _internal(as_json, error)
-    return _fail(as_json, code, str(error), error.commands if isinstance(error, ResultsError) else ())
+        return _fail(as_json, exit_code, str(error), getattr(error, "commands", ()))
+    return code if isinstance(code, int) else 0
 
 
 def _remove_old_tracebacks() -> None:
@@ -302,18 +254,8 @@ def _internal(as_json: bool, error: Exception) -> int:
 
 
 def _click_message(error: click.ClickException) -> str:
-    message, usage = error.format_message(), ""
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        usage = f" (see: {error.ctx.command_path} --help)"
-        if isinstance(error, click.NoSuchOption) and (new := _renamed(error.option_name, error.ctx.command)):
-            message = f"{error.message.rstrip('.')}: it is called {new}"
-    return message.rstrip(".") + usage
-
-
-def _renamed(option: str, command: click.Command) -> str | None:
-    """Return what an option of a command is called that somebody gave by its old name."""
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    return next((new for new in RENAMED.get(option, ()) if new in known), None)
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return error.format_message().rstrip(".") + (f" (see: {ctx.command_path} --help)" if ctx is not None else "")
 
 
 def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:

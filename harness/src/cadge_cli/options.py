@@ -43,6 +43,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 
 
+def together(*options: Decorator) -> Decorator:
+    """Add options, in their order."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 def gathered(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
     """Add options, and give the command one parameter in place of theirs: `name`, which `make` makes of them."""
     names = signature(make).parameters
@@ -53,10 +64,7 @@ def gathered(name: str, make: Callable[..., object], *options: Decorator) -> Dec
             made = make(**{one: given.pop(one) for one in names if one in given})
             return command(*arguments, **{name: made}, **given)
 
-        found: Callable[..., int] = gather
-        for option in reversed(options):
-            found = option(found)
-        return found
+        return together(*options)(gather)
 
     return decorate
 
@@ -84,10 +92,8 @@ inventory_option = click.option(
 )
 
 
-def testbed_options(command: _F) -> _F:
-    """Add --testbed and --inventory."""
-    command = inventory_option(command)
-    return click.option(
+testbed_options = together(
+    click.option(
         "--testbed",
         "testbed_name",
         default="auto",
@@ -95,7 +101,9 @@ def testbed_options(command: _F) -> _F:
         metavar="auto|local|emulated",
         envvar=["CADGE_TESTBED", "TESTBED"],
         help="Hosts: this machine (local), or network namespaces on it (emulated); auto: emulated where that works.",
-    )(command)
+    ),
+    inventory_option,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,24 +128,6 @@ selftest_option = click.option(
     help="Show verdicts only if this self-test passed, on the same build and machine.",
 )
 """Beside measuring_options, where a campaign begins: a later resume keeps what counted then."""
-
-
-def selection_options(command: _F) -> _F:
-    """Add --layers, --seed and --budget."""
-    command = click.option(
-        "--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Longest time for the whole sweep, e.g. 5min."
-    )(command)
-    command = click.option(
-        "--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Seed of the random order of launches."
-    )(command)
-    return click.option(
-        "--layers",
-        "layer_names",
-        multiple=True,
-        metavar="NAMES",
-        envvar=["CADGE_LAYERS", "LAYERS"],
-        help='Only these layers, e.g. "sockets-tcp native-ucx"; "all" measures those too that the sweep leaves out.',
-    )(command)
 
 
 def patterns_option(more: str) -> Callable[[_F], _F]:
@@ -254,9 +244,8 @@ looks_option = click.option(
 )
 
 
-def sweep_options(command: _F) -> _F:
-    """Add --sweep, --layers, --seed and --budget."""
-    return click.option(
+sweep_options = together(
+    click.option(
         "--sweep",
         "sweep_name",
         default="default",
@@ -264,21 +253,28 @@ def sweep_options(command: _F) -> _F:
         metavar="NAME|FILE",
         envvar=["CADGE_SWEEP", "SWEEP"],
         help="Sweep to measure: a name from `cadge sweeps`, or a file.",
-    )(selection_options(command))
-
-
-def _not_by_its_old_name(_ctx: click.Context, _option: click.Parameter, queue: bool) -> bool:
-    """Return the value as it is. Raises UsageError where the environment has the variable of the old name."""
-    if "CADGE_WAIT" in os.environ:
-        raise UsageError(say("options.wait_renamed"))
-    return queue
+    ),
+    click.option(
+        "--layers",
+        "layer_names",
+        multiple=True,
+        metavar="NAMES",
+        envvar=["CADGE_LAYERS", "LAYERS"],
+        help='Only these layers, e.g. "sockets-tcp native-ucx"; "all" measures those too that the sweep leaves out.',
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Seed of the random order of launches."
+    ),
+    click.option(
+        "--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Longest time for the whole sweep, e.g. 5min."
+    ),
+)
 
 
 queue_option = click.option(
     "--queue/--no-queue",
     default=True,
     envvar="CADGE_QUEUE",
-    callback=_not_by_its_old_name,
     help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the "
     "reports of both say so.",
 )
@@ -307,9 +303,8 @@ hosts_options = gathered("how", Measuring, testbed_options, _tune_option, queue_
 """Say where and how to measure, and where that goes."""
 
 
-def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the same, and what becomes of a campaign afterwards."""
-    return _report_option(hosts_options(command))
+measuring_options = together(_report_option, hosts_options)
+"""The same, and what becomes of a campaign afterwards."""
 
 
 asking_options = gathered(

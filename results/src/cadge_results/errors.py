@@ -25,8 +25,10 @@ from pathlib import Path
 class ResultsError(Exception):
     """Anything that the store refuses, with a sentence for the user.
 
-    `commands` are what the user can run to get further, one each.
+    `commands` are what the user can run to get further, one each. `exit_code`: what the command ends with.
     """
+
+    exit_code = 2
 
     def __init__(self, message: str, *, commands: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -71,6 +73,8 @@ class Damage:
 class DamagedError(FormatError):
     """A stored file is not what was stored, or not where it belongs."""
 
+    exit_code = 7
+
     def __init__(self, damage: Damage, *, commands: tuple[str, ...] = ()) -> None:
         super().__init__(str(damage), commands=commands)
         self.damage = damage
@@ -78,6 +82,8 @@ class DamagedError(FormatError):
 
 class NotFoundError(ResultsError):
     """The campaign or launch that was asked for is not there."""
+
+    exit_code = 5
 
 
 class DuplicateLaunchError(ResultsError):
@@ -87,9 +93,13 @@ class DuplicateLaunchError(ResultsError):
 class StoreBusyError(ResultsError):
     """Another process holds the campaign for writing."""
 
+    exit_code = 3
+
 
 class OutputError(ResultsError):
     """A file that the user named for output cannot be written."""
+
+    exit_code = 3
 
 
 class OutputLostError(OutputError):
@@ -98,6 +108,8 @@ class OutputLostError(OutputError):
 
 class StoreUnwritableError(ResultsError):
     """The folder of the store cannot be written."""
+
+    exit_code = 3
 
 
 class StoreFullError(StoreUnwritableError):

@@ -83,7 +83,7 @@ bench: ## Cadge beside native tools, and where the difference lies
 	@$(MAKE) --no-print-directory build SETUP=no
 	@ci/bench
 
-long: ## 100 kills, conformance in full, an hour of fuzzing, full sweep
+long: ## 100 kills, conformance in full, an hour of fuzzing, full sweeps
 	@ci/setup test
 	@ci/long
 

@@ -929,7 +929,7 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: PlanSite)
     assert cold == {1048576}, "large buffers lie in no cache"
 
 
-@pytest.mark.parametrize("name", ["smoke", "default", "styles", "full"])
+@pytest.mark.parametrize("name", ["smoke", "default", "styles", "full-calls"])
 def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: PlanSite) -> None:
     _, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
     plan = make_plan(shipped(name), built(catalogue), WORKLOADS, site)
@@ -953,10 +953,13 @@ def test_a_cluster_is_offered_one_rate_over_all_layers() -> None:
     assert {name: len(found) for name, found in rates.items() if len(found) != 1} == {"press": 3}
 
 
-def test_the_full_sweep_is_full(catalogue: Catalogue, site: PlanSite) -> None:
-    sweep, _ = read_sweep(SWEEPS / "full.yml", WORKLOADS)
-    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
-    points = [point for point in plan.points if point.subject.layer == "a-one"]
+def test_the_full_sweeps_are_full(catalogue: Catalogue, site: PlanSite) -> None:
+    points = []
+    for path in sorted(SWEEPS.glob("full-*.yml")):
+        sweep, _ = read_sweep(path, WORKLOADS)
+        plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
+        points += [point for point in plan.points if point.subject.layer == "a-one"]
+    assert len({point.point_id for point in points}) == len(points), "nothing is measured in two of them"
     by_pattern = {name: [p.workload for p in points if p.workload.pattern == name] for name in WORKLOADS.patterns}
     assert all(by_pattern[name] for name in ("rpc", "pingpong", "stream", "onesided", "delegated", "handler"))
     assert all(by_pattern[name] for name in ("msgrate", "incast", "fanout", "alltoall", "reconnect"))

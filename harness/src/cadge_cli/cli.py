@@ -82,7 +82,7 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
         "cadge run --sweep smoke",
         'cadge run --layers "sockets-tcp native-ucx" --testbed local',
         "cadge doctor --inventory lab.yml",
-        "cadge run --inventory lab.yml --sweep full",
+        "cadge run --inventory lab.yml --sweep full-calls",
         "cadge status --watch",
         "cadge resume",
         "cadge report -o report.html",

@@ -49,7 +49,7 @@ _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look", "power")
 
 @click.command(
     epilog=EXAMPLES
-    + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
+    + "  cadge plan\n  cadge plan --sweep full-calls --layers native-ucx\n  cadge plan --write plan.json\n"
     + "  cadge plan --patterns rpc --sizes 8B --launches 15\n"
     + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log\n"
     + "  cadge plan --sweep press --pilot\n  cadge plan --power"

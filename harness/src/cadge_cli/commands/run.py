@@ -89,7 +89,8 @@ class CampaignRun:
 @click.command(
     epilog=EXAMPLES
     + "  cadge run\n  cadge run --sweep smoke --testbed local\n"
-    + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full\n'
+    + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n'
+    + "  cadge run --inventory lab.yml --sweep full-calls\n"
     + '  cadge run --patterns rpc --sizes "8B 4KiB" --places within --launches 15\n'
     + "  cadge run --sweep press-smoke --trace access.log\n"
     + "  cadge run --sweep ablate-peregrine --layers peregrine-udp --budget 2min"

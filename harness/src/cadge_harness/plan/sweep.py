@@ -28,7 +28,7 @@ from cadge_results.units import format_bytes, parse_bytes, parse_ns
 
 _SEVERAL = re.compile(r"\s*,\s*|\s+(?=[0-9])")
 COMBINATIONS_MAX = 10_000
-"""Of values, places and wait modes in a sweep, 14 times as many as the full one has."""
+"""Of values, places and wait modes in a sweep: many times what the largest of ours has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

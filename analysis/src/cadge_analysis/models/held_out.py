@@ -42,8 +42,7 @@ def held_out(
 
 def _burst(model: Parameters, point: Burst) -> Beside | None:
     measured = [times["burst"] for times in point.times.values() if "burst" in times]
-    predicted = model.prtt_ns(point.messages, 0.0, point.size)
-    return (units.size(point.size), predicted, median(measured)) if measured and predicted is not None else None
+    return (units.size(point.size), model.prtt_ns(point.messages, point.size), median(measured)) if measured else None
 
 
 def _modelled(cell: Cell, key: FitKey) -> Modelled | None:

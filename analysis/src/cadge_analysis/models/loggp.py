@@ -15,7 +15,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cadge_results.formats.base import Document, Frozen, Place, Wait
-from cadge_results.formats.point import Value
+from cadge_results.formats.point import Value, label_of
 
 
 class ModelNumber(Frozen):
@@ -80,18 +80,9 @@ class Parameters(Frozen):
         """Return the time from one message to the next where many leave without a pause."""
         return self.piece(size).gap.at(size)
 
-    def prtt_ns(self, messages: int, delay_ns: float, size: int) -> float | None:
-        """Return PRTT(n, d, s): n messages with a delay between them, of which the last one is answered.
-
-        None where there is a delay, and o_s was refused.
-        """
-        pause_ns = self.gap_ns(size)
-        if delay_ns:
-            send = self.piece(size).send
-            if isinstance(send, Refused):
-                return None
-            pause_ns = max(pause_ns, delay_ns + send.at(size))
-        return 2 * self.one_way_ns(size) + (messages - 1) * pause_ns
+    def prtt_ns(self, messages: int, size: int) -> float:
+        """Return PRTT(n, 0, s): n messages without a delay between them, of which the last one is answered."""
+        return 2 * self.one_way_ns(size) + (messages - 1) * self.gap_ns(size)
 
 
 class HeldOut(Frozen):
@@ -122,6 +113,11 @@ class Fitted(Frozen):
     sizes_bytes: tuple[int, ...]
     model: Parameters | Refused
     held_out: tuple[HeldOut, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What the layer as it was opened is called."""
+        return label_of(self.layer, self.shims, self.settings.items())
 
 
 class Fits(Document):

@@ -39,6 +39,7 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.documents import document as document_of
 from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.parts import provenance
@@ -253,10 +254,7 @@ def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
         title = say("beside.changed_title", which="What" if whole else f"The {FIRST_MOST} that")
         yield _change_table(title, _gist(found), most, looks)
     if len(changed) > FIRST_MOST:
-        groups: dict[tuple[str, str, str], list[Change]] = {}
-        for one in changed:
-            groups.setdefault(one.mode, []).append(one)
-        for of in groups.values():
+        for of in by_key(changed, lambda one: one.mode).values():
             case = of[0].case
             title = f"{words.pattern(case)}, {mode_of(case)}"
             yield _folded(title, f"{units.count_of(len(of), 'cell')} changed", of, looks)
@@ -331,9 +329,7 @@ def _p(value: float) -> str:
 
 def _counts(found: Against) -> Iterator[Table]:
     """Yield how many cells have which verdict, by pattern, place and wait mode."""
-    groups: dict[tuple[str, str, str], list[Change]] = {}
-    for one in sorted(found.changes, key=lambda one: one.mode):
-        groups.setdefault(one.mode, []).append(one)
+    groups = by_key(sorted(found.changes, key=lambda one: one.mode), lambda one: one.mode)
     if not groups:
         return
     order = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)

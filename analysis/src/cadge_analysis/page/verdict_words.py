@@ -6,7 +6,6 @@ A verdict is a word and a sign, never a colour alone.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -14,6 +13,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import facts_of, plain_table
 from cadge_analysis.blocks.model import Fact, Table
 from cadge_analysis.cells.shown import SIGNS, bound_text, more_text, ratio_text
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
@@ -121,9 +121,7 @@ def give_one_rate(case: Case) -> str:
 
 def load_note(rows: Sequence[Row]) -> str:
     """Say in a caption that points of one place on the axis stand at unlike loads; nothing where none do."""
-    by_size: dict[int, list[Cell]] = defaultdict(list)
-    for row in rows:
-        by_size[row.cell.case.size].append(row.cell)
+    by_size = by_key([row.cell for row in rows], lambda cell: cell.case.size)
     apart = [why for cells in by_size.values() if len(cells) > 1 and (why := unlike(cells))]
     if not apart:
         return ""

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.signed_rank import averages, launches_to_decide, power
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_pairs
@@ -88,10 +89,7 @@ def _send_ns(cell: Cell) -> int:
 
 def _by_layer(data: Dataset) -> Mapping[str, list[Cell]]:
     """Return the cells of each layer by how long they were told to spin, the shortest first: it stands for none."""
-    found: dict[str, list[Cell]] = {}
-    for cell in sorted(data.cells, key=lambda one: (_send_ns(one), one.series)):
-        found.setdefault(cell.series.layer, []).append(cell)
-    return found
+    return by_key(sorted(data.cells, key=lambda one: (_send_ns(one), one.series)), lambda cell: cell.series.layer)
 
 
 def worked_ns(cell: Cell) -> dict[RoundKey, float]:
@@ -172,8 +170,6 @@ def _scatter(without: Mapping[RoundKey, float], with_it: Mapping[RoundKey, float
 
 def _series(rounds: Sequence[RoundKey]) -> Iterator[Sequence[RoundKey]]:
     """Cut rounds into series of SERIES_LAUNCHES by their numbers, so that no round shifts another into a series."""
-    by_number: dict[int, list[RoundKey]] = {}
-    for key in rounds:
-        by_number.setdefault(key[0] // SERIES_LAUNCHES, []).append(key)
+    by_number = by_key(rounds, lambda key: key[0] // SERIES_LAUNCHES)
     # a few launches that failed leave a series what it is
     yield from (found for _, found in sorted(by_number.items()) if len(found) >= SERIES_LAUNCHES - 3)

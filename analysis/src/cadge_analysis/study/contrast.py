@@ -16,7 +16,7 @@ from typing import Literal
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_cell, words_column
-from cadge_analysis.blocks.model import Block, Fact, Facts, Heading, Region, Table, TableLine
+from cadge_analysis.blocks.model import Block, Heading, Region, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
@@ -25,7 +25,7 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.study.distance import shown
+from cadge_analysis.study.distance import figure_facts
 from cadge_analysis.study.features import by_parameter
 from cadge_analysis.study.published import ContrastOf, FreeOf, Published
 from cadge_results.plugins.parameter import holds
@@ -194,9 +194,5 @@ def contrast(comparison: Comparison, published: Published, spec: ContrastOf) -> 
     if not tables:
         return None
     figures = [published.figures[name] for name in spec.figures]
-    seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
-    return Region(
-        id="contrast",
-        title=spec.title,
-        blocks=(plain(spec.note), *([Facts(seen)] if seen else []), plain(_criterion(spec)), *tables),
-    )
+    blocks = (plain(spec.note), *figure_facts(figures), plain(_criterion(spec)), *tables)
+    return Region(id="contrast", title=spec.title, blocks=blocks)

@@ -8,13 +8,24 @@ can do at best does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_column
-from cadge_analysis.blocks.model import PUBLISHED, Block, Column, Heading, Span, Table, TableCell, TableLine
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Column,
+    Fact,
+    Facts,
+    Heading,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
@@ -32,6 +43,17 @@ def shown(figure: PublishedFigure) -> str:
         return f"{figure.value * 100:g}{units.THIN}%"
     number = units.grouped(int(figure.value)) if figure.value.is_integer() else f"{figure.value:g}"
     return f"{number} {UNITS[figure.unit]}"
+
+
+def published_value(figure: PublishedFigure, before: str = "") -> Value:
+    """Return a published figure as a cell; `before`: words that stand before it."""
+    return Value(text=f"{before} {shown(figure)}".strip(), detail=figure.tag, raw=f"{figure.value:.12g}")
+
+
+def figure_facts(figures: Sequence[PublishedFigure]) -> tuple[Facts, ...]:
+    """Return published figures with their tags and sources; nothing where there are none."""
+    seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
+    return (Facts(seen),) if seen else ()
 
 
 def belongs(cell: Cell, layers: str) -> bool:
@@ -67,10 +89,7 @@ def planned(comparison: Comparison, layers: str, against: PublishedPoint) -> lis
 
 
 def _published_value(figures: dict[str, PublishedFigure], name: str | None, why: str) -> Value:
-    if name is None:
-        return Value(text=units.MISSING, reason=why)
-    figure = figures[name]
-    return Value(text=shown(figure), detail=figure.tag, raw=f"{figure.value:.12g}")
+    return Value(text=units.MISSING, reason=why) if name is None else published_value(figures[name])
 
 
 def published_ratio(published: Published, against: PublishedPoint) -> float | None:

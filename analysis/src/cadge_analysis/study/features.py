@@ -17,6 +17,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_column
 from cadge_analysis.blocks.model import Block, Heading, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason
 from cadge_analysis.stats.compare import Comparison
@@ -203,9 +204,7 @@ def features(comparisons: Sequence[Comparison], published: Published) -> tuple[B
     for feature in published.features:
         by_layer: dict[str, list[_Price]] = {}
         for comparison in comparisons:
-            own: dict[str, list[_Price]] = defaultdict(list)
-            for price in _judged(comparison, _prices(comparison, feature, setting)):
-                own[price.label].append(price)
+            own = by_key(_judged(comparison, _prices(comparison, feature, setting)), lambda price: price.label)
             for label, prices in own.items():
                 by_layer.setdefault(label, prices)
         measured = {price.where for prices in by_layer.values() for price in prices if price.ratio}

@@ -20,7 +20,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Cell, Series
-from cadge_analysis.study.distance import shown
+from cadge_analysis.study.distance import published_value
 from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
 from cadge_analysis.study.shares import by_round
 from cadge_results.plugins.parameter import holds
@@ -98,11 +98,7 @@ def _known(published: Published, spec: GridOf) -> Iterator[TableLine]:
             name = row.cells.get(column.name)
             figure = published.figures[name] if name else None
             before = row.said.get(column.name, "")
-            cells.append(
-                Value(text=f"{before} {shown(figure)}".strip(), detail=figure.tag, raw=f"{figure.value:.12g}")
-                if figure
-                else Value(text=units.MISSING, reason="not found")
-            )
+            cells.append(published_value(figure, before) if figure else Value(text=units.MISSING, reason="not found"))
         yield TableLine(cells=(row_name(row.name), *cells), role=PUBLISHED)
 
 

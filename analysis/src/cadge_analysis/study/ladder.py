@@ -14,7 +14,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import line_of, plain, row_name
-from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine
+from cadge_analysis.blocks.model import Block, Region, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
@@ -23,7 +23,7 @@ from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import Numbers
-from cadge_analysis.study.distance import belongs, shown
+from cadge_analysis.study.distance import belongs, figure_facts
 from cadge_analysis.study.plugin import layer_table, titled
 from cadge_analysis.study.published import LadderOf, Published, RungOf
 
@@ -246,9 +246,6 @@ def ladder(comparison: Comparison, published: Published, spec: LadderOf) -> Regi
     figures = [published.figures[rung.figure] for rung in spec.rungs if rung.figure]
     if comparison.withheld:
         beside += " " + say("ladder.rungs_differ_from_first", withheld=comparison.withheld)
-    seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
     return Region(
-        id="ladder",
-        title=spec.title,
-        blocks=(plain(spec.note), *([Facts(seen)] if seen else []), plain(beside), *found),
+        id="ladder", title=spec.title, blocks=(plain(spec.note), *figure_facts(figures), plain(beside), *found)
     )

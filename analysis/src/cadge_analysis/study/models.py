@@ -71,12 +71,10 @@ def processors_share(model: Parameters) -> float | None:
 
 
 def _now(one: Fitted) -> TableLine:
-    settings = ", ".join(f"{key}={value}" for key, value in one.settings.items())
-    label = " + ".join((one.layer, *one.shims)) + (f" ({settings})" if settings else "")
     choices = "".join(f", {name} {value}" for name, value in one.choices.items())
     detail = f"{words.PLACES[one.place]}, {words.WAITS[one.wait]}{choices}"
     if isinstance(one.model, Refused):
-        return line_of(row_name(label, detail), (), one.model.refused)
+        return line_of(row_name(one.label, detail), (), one.model.refused)
     model, first = one.model, one.model.pieces[0]
     size, share = first.from_bytes, processors_share(model)
     latency = model.latency_ns
@@ -90,7 +88,7 @@ def _now(one: Fitted) -> TableLine:
         if share is None
         else Value(text=units.percent(share, 0), raw=f"{share:.12g}"),
     )
-    return line_of(row_name(label, detail), cells)
+    return line_of(row_name(one.label, detail), cells)
 
 
 def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:

@@ -16,7 +16,7 @@ from cadge_analysis.blocks.model import PUBLISHED, Block, Heading, Table, TableL
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.study.distance import belongs, is_plain, shown
+from cadge_analysis.study.distance import belongs, is_plain, published_value
 from cadge_analysis.study.published import Published, RangeOf
 
 say = partial(messages.say, "study")
@@ -78,8 +78,8 @@ def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Itera
             line_of(
                 row_name(f"{published.system}, {published.year}", "published"),
                 (
-                    Value(text=shown(low), detail=low.tag, raw=f"{low.value:.12g}"),
-                    Value(text=shown(high), detail=high.tag, raw=f"{high.value:.12g}"),
+                    published_value(low),
+                    published_value(high),
                     Value(text=units.times(high.value / low.value), detail="derived"),
                 ),
                 role=PUBLISHED,

@@ -17,7 +17,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Series
-from cadge_analysis.study.distance import shown
+from cadge_analysis.study.distance import published_value
 from cadge_analysis.study.published import Published, ShareOf
 from cadge_results.plugins.parameter import holds
 
@@ -106,7 +106,7 @@ def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Regio
     figures = [published.figures[name] for name in spec.figures.values()]
     theirs = line_of(
         row_name(f"{published.system}, {published.year}", "published"),
-        (Value(text=shown(one), detail=one.tag, raw=f"{one.value:.12g}") for one in figures),
+        map(published_value, figures),
         role=PUBLISHED,
     )
     ours = [

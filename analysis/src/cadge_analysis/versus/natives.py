@@ -22,6 +22,7 @@ from math import exp, log
 from typing import Literal
 
 from cadge_analysis import messages
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats.disturbance import DISTURBED_MOST, DISTURBED_SHARE, disturbed_share
 from cadge_analysis.stats.inference.shift import Shift, paired
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_pairs
@@ -141,9 +142,7 @@ def rows_of(campaign: Campaign, found: NativeFile) -> list[NativePair]:
         one.read_cost_ns for record in campaign.launches() if record.result for one in record.result.clock if one.ok
     ]
     clock_ns = median(clocks) if clocks else None
-    theirs: dict[str, list[NativeReading]] = {}
-    for reading in found.by_run().values():
-        theirs.setdefault(reading.cell_id, []).append(reading)
+    theirs = by_key(found.by_run().values(), lambda reading: reading.cell_id)
     return [_row(cell, plan, by_point, theirs.get(cell.cell_id, []), clock_ns) for cell in found.cells]
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from cadge_analysis import units, words
 from cadge_analysis.blocks.make import listed, plain
 from cadge_analysis.blocks.model import Fold, Region, Span, Table
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison
@@ -129,9 +130,7 @@ class Application:
     def every(self) -> tuple[AppPoint, ...]:
         """Every point, shims and settings included; those at another load than their setting's have no numbers."""
         found = self._measured()
-        groups: dict[tuple[tuple[str, str], Setting], list[AppPoint]] = {}
-        for one in found:
-            groups.setdefault((one.where, one.setting), []).append(one)
+        groups = by_key(found, lambda one: (one.where, one.setting))
         measure = {key: self._load_of(points) for key, points in groups.items()}
         return tuple(self._at_load(one, measure[one.where, one.setting]) for one in found)
 

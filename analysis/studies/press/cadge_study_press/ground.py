@@ -15,6 +15,7 @@ from cadge_analysis import units, words
 from cadge_analysis.blocks.make import line_of, row_name
 from cadge_analysis.blocks.model import Region, TableLine
 from cadge_analysis.cells.shown import Value
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.parts.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
@@ -113,11 +114,8 @@ def unlike(app: Application) -> Iterator[str]:
 
 
 def _rows(app: Application, place: str, wait: str) -> Iterator[TableLine]:
-    found: dict[Series, list[AppPoint]] = {}
-    for one in app.clustered:
-        if one.where == (place, wait) and one.server == app.spec.outside.own:
-            found.setdefault(one.cell.series, []).append(one)
-    for series, points in sorted(found.items()):
+    here = (one for one in app.clustered if one.where == (place, wait) and one.server == app.spec.outside.own)
+    for series, points in sorted(by_key(here, lambda one: one.cell.series).items()):
         paths = _paths(app, series, place, wait)
         if not paths:
             continue

@@ -12,6 +12,7 @@ from cadge_analysis import units, words
 from cadge_analysis.blocks.make import line_of, row_name
 from cadge_analysis.blocks.model import Region, Table, TableLine
 from cadge_analysis.cells.shown import Value
+from cadge_analysis.groups import by_key
 from cadge_analysis.models.held_out import judged
 from cadge_analysis.models.loggp import HeldOut
 from cadge_analysis.stats import intervals
@@ -352,9 +353,7 @@ def _row(what: str, detail: str, cases: Sequence[PredictedPoint]) -> TableLine:
 
 
 def _held_out(held: Sequence[PredictedPoint]) -> Table:
-    by_what: dict[str, list[PredictedPoint]] = defaultdict(list)
-    for one in held:
-        by_what[one.what].append(one)
+    by_what = by_key(held, lambda one: one.what)
     rows = [_row(what, "", by_what[what]) for what in sorted(by_what)]
     rows.append(_row("all of them", "", held))
     given = judged("", map(_given, held))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
 from cadge_analysis.draw.scales import positions
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.families import in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -60,9 +60,7 @@ class _Group:
 
 def ratio_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return a chart for each pattern, place and wait mode of which two sizes are compared; what changed most first."""
-    groups: dict[tuple[str, str, str], list[Change]] = defaultdict(list)
-    for change in found.changes:
-        groups[change.mode].append(change)
+    groups = by_key(found.changes, lambda change: change.mode)
     made = [one for changes in groups.values() if (one := _group(changes, looks, found.margin)) is not None]
     reach = reach_of((line for one in made for line in one.panel.lines), found.margin)
     return tuple(_ratio_figure(one, replace(one.panel, reach=reach), looks) for one in made)
@@ -80,9 +78,7 @@ def _group(changes: Sequence[Change], looks: Looks, margin: float) -> _Group | N
     if len(sizes) < 2:
         return None
     spots = positions(sizes, proportional=axis.unit == "percent")
-    by_series: dict[str, list[Change]] = defaultdict(list)
-    for one in members:
-        by_series[one.series].append(one)
+    by_series = by_key(members, lambda one: one.series)
     changed = [series for series, of in by_series.items() if any(one.judged.verdict in CHANGED for one in of)]
     told = changed[:TOLD_MOST]
     lines = tuple(

@@ -13,6 +13,7 @@ from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPic
 from cadge_analysis.draw import palette, plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.groups import by_key
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.parts.imported import imported_lines
 from cadge_analysis.stats import intervals
@@ -86,9 +87,7 @@ def chart_of(rows: Sequence[Row], source: FigureSource, *, along: str | None = N
     quantity, axis = rows[0].numbers.quantity, first.file.parameters[name]
     shown = words.shown(quantity)
     is_size = axis.unit == "bytes"
-    by_series: dict[Series, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_series[row.cell.series].append(row)
+    by_series = by_key(rows, lambda row: row.cell.series)
     data = source.data
     base, ratios = _ratios(rows, data, name)
     lines = []
@@ -280,9 +279,7 @@ def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) 
     """
     if len(chart.lines) <= MANY or len(chart.sizes) <= FEW_SIZES:
         return ()
-    by_style: dict[str, list[Line]] = defaultdict(list)
-    for line in chart.lines:
-        by_style[line.style].append(line)
+    by_style = by_key(chart.lines, lambda line: line.style)
     parts = [
         (style, lines[at : at + EMPHASISED])
         for style, lines in by_style.items()

@@ -17,7 +17,6 @@ from cadge_analysis.models.loggp import Fitted, Refused
 from cadge_analysis.page.figures.main_figure import EMPHASISED, FigureSource, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
-from cadge_results.formats.point import label_of
 
 say = partial(messages.say, "figures")
 
@@ -74,10 +73,9 @@ def _ratio(row: Row, fits: Sequence[Fitted]) -> float | None:
     if spec is None or case.workload.integer(spec.delay):
         return None
     for one in fits:
-        label = label_of(one.layer, one.shims, tuple(sorted(one.settings.items())))
         alike = all(case.workload[name] == value for name, value in one.choices.items())
-        if label != row.cell.series.label or one.wait != case.wait or not alike or isinstance(one.model, Refused):
+        if one.label != row.cell.series.label or one.wait != case.wait or not alike or isinstance(one.model, Refused):
             continue
-        said = one.model.prtt_ns(case.workload.integer(spec.messages), 0.0, case.size)
-        return row.numbers.central.value / said if said and said > 0 else None
+        said = one.model.prtt_ns(case.workload.integer(spec.messages), case.size)
+        return row.numbers.central.value / said if said > 0 else None
     return None

@@ -19,6 +19,7 @@ from cadge_analysis.blocks.make import lede, plain
 from cadge_analysis.blocks.model import DataTable, Figure, Item, Items, Region, Span
 from cadge_analysis.draw.chart import Chart, Line
 from cadge_analysis.draw.palette import style_of
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.figures.main_figure import (
     FigureSource,
     caption_of,
@@ -293,9 +294,10 @@ def _alike(rows: Sequence[Row], count: str) -> list[Row]:
 
     Of equal ones, that whose place on the axis is nearest to what the first screen answers for.
     """
-    groups: dict[tuple[tuple[str, Value], ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[tuple((key, value) for key, value in row.cell.case.workload.parameters if key != count)].append(row)
+
+    def others(row: Row) -> tuple[tuple[str, Value], ...]:
+        return tuple((key, value) for key, value in row.cell.case.workload.parameters if key != count)
+
     at = rows[0].cell.case.file.first_screen.at if rows[0].cell.case.file.first_screen else 0
 
     def preferred(members: list[Row]) -> tuple[bool, int, int, int]:
@@ -303,4 +305,4 @@ def _alike(rows: Sequence[Row], count: str) -> list[Row]:
         values = len({row.cell.case.workload[count] for row in members})
         return case.does_rank, values, len(members), -abs(case.size - at)
 
-    return max(groups.values(), key=preferred)
+    return max(by_key(rows, others).values(), key=preferred)

@@ -6,7 +6,6 @@ Nothing of it has an interval, a verdict or a rank, and no figure of the campaig
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from cadge_analysis.blocks.model import (
     Table,
     TableCell,
 )
+from cadge_analysis.groups import by_key
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.formats.imported import ImportedFile, ImportedSeries
 
@@ -72,11 +72,8 @@ def imported_lines(data: Dataset, case: Case) -> tuple[ImportedLine, ...]:
         return ()
     found = []
     for file in data.imported:
-        by_test: dict[tuple[str, str], list[ImportedSeries]] = defaultdict(list)
-        for one in file.series:
-            if file.place == case.place and case.pattern in one.patterns:
-                by_test[one.test, one.about].append(one)
-        for (test, _), several in by_test.items():
+        here = (one for one in file.series if file.place == case.place and case.pattern in one.patterns)
+        for (test, _), several in by_key(here, lambda one: (one.test, one.about)).items():
             one = min(several, key=lambda each: _PREFERRED.get(each.statistic, len(_PREFERRED)))
             if one.statistic in _PREFERRED:
                 scale = 1 / MB if one.kind == "bandwidth" else 1.0
@@ -90,9 +87,6 @@ _PREFERRED = {"p50": 0, "mean": 1, "overall": 2}
 
 
 def _file(file: ImportedFile) -> Iterator[Block]:
-    by_test: dict[tuple[str, str], list[ImportedSeries]] = defaultdict(list)
-    for one in file.series:
-        by_test[one.test, one.about].append(one)
     facts = (
         Fact(name="File", text=f"{file.file}, {units.count_of(file.size_bytes, 'byte')}"),
         Fact(name="SHA-256", text=file.sha256, code=True),
@@ -104,7 +98,7 @@ def _file(file: ImportedFile) -> Iterator[Block]:
     )
     yield Heading(3, file.label)
     yield Facts(facts)
-    for (name, about), several in by_test.items():
+    for (name, about), several in by_key(file.series, lambda one: (one.test, one.about)).items():
         yield _test(file.label, name, about, several)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
@@ -11,6 +10,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import caption
 from cadge_analysis.blocks.model import Column, Key, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value, share_value
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.parts.tables import LAYER, case_key, layer_cell
 from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
@@ -22,9 +22,7 @@ say = partial(messages.say, "report")
 
 def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
     """Return one table for each set of values beside the axis; `found` is of one pattern and one place."""
-    groups: dict[Case, list[Knee]] = defaultdict(list)
-    for knee in found:
-        groups[Case("", "", knee.case.workload, knee.case.file)].append(knee)
+    groups = by_key(found, lambda knee: Case("", "", knee.case.workload, knee.case.file))
     made = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         rule = case.file.knee

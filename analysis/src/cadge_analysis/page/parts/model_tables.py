@@ -90,9 +90,7 @@ def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _first(one: Fitted) -> tuple[str, ...]:
-    settings = [f"{key}={value}" for key, value in one.settings.items()]
-    label = " + ".join((one.layer, *one.shims)) + (f" ({', '.join(settings)})" if settings else "")
-    return label, one.wait, ", ".join(f"{name} {value}" for name, value in one.choices.items())
+    return one.label, one.wait, ", ".join(f"{name} {value}" for name, value in one.choices.items())
 
 
 def _sizes(piece: Piece) -> str:

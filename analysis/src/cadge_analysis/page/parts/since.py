@@ -10,6 +10,7 @@ from math import exp, log1p
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain_table
 from cadge_analysis.blocks.model import SERIOUS, Item, Region, Span, Table
+from cadge_analysis.groups import by_key
 from cadge_analysis.page.parts.findings import clipped
 from cadge_analysis.page.parts.provenance import told_command
 from cadge_analysis.stats.inference.sequential import ERROR
@@ -181,9 +182,7 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
 
     named: whether it is to be said which series; of two layers the sentence has begun with them.
     """
-    by_series: dict[str, list[Change]] = {}
-    for change in changes:
-        by_series.setdefault(change.series, []).append(change)
+    by_series = by_key(changes, lambda change: change.series)
     shown = list(by_series.items())[:LAYERS_NAMED]
     for number, (series, of) in enumerate(shown):
         worst = of[0]

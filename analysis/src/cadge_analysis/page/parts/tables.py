@@ -16,6 +16,7 @@ from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import catalogue
 from cadge_analysis.cells.entry import Entry
 from cadge_analysis.cells.shown import Value, estimate_value, tail_value
+from cadge_analysis.groups import by_key
 from cadge_analysis.page import verdict_words
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
@@ -124,9 +125,7 @@ def case_folds(
     rows: of one pattern's layers, those that have numbers. `columns`: of the first table, and of the second one;
     heading, anchor: of the section. Tables of the same columns share a rule for their heads.
     """
-    groups: dict[Case, list[CellRow]] = defaultdict(list)
-    for row in rows:
-        groups[replace(row.cell.case, wait="")].append(row)
+    groups = by_key(rows, lambda row: replace(row.cell.case, wait=""))
     sets: dict[tuple[Column, ...], str] = {}
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from functools import partial
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.make import plain
 from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Remarks, Span, Text
+from cadge_analysis.groups import by_key
 
 say = partial(messages.say, "remarks")
 
@@ -32,9 +32,7 @@ def warned(found: Sequence[Remark], findings: Sequence[Remark]) -> tuple[Remark,
 
 def _merged(findings: Sequence[Remark]) -> Iterator[Remark]:
     """Yield a remark a kind of finding, and of what stops one of its own."""
-    kinds: dict[tuple[str, bool, bool], list[Remark]] = defaultdict(list)
-    for one in findings:
-        kinds[one.kind, one.serious, one.stops].append(one)
+    kinds = by_key(findings, lambda one: (one.kind, one.serious, one.stops))
     for (kind, serious, stops), members in kinds.items():
         share = max(one.share for one in members)
         if len(members) == 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.fit_choice import FitChoice, size_of
+from cadge_cli.fit_choice import ENDPOINTS, FitChoice, size_of
 from cadge_cli.options import count_of_endpoints, gathered, listed, names_of
 from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cadge_analysis.models.choose import Chosen
     from cadge_analysis.models.loggp import HeldOut
     from cadge_analysis.models.scale import Prediction
-
-ENDPOINTS = ("2", "16", "128", "1024", "5000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +51,7 @@ scale_options = gathered(
 )
 
 
-def predict(
-    output: Output,
-    fits: Callable[[], Chosen],
-    fit: FitChoice,
-    topologies: tuple[str, ...],
-    endpoints: tuple[str, ...],
-    predicting: Predicting,
-) -> int:
+def predict(output: Output, fits: Callable[[], Chosen], fit: FitChoice, predicting: Predicting) -> int:
     """Predict traffic among more endpoints than there are, from measured LogGP parameters: `fits` of a campaign.
 
     The closed form knows of endpoints alone; a simulation by SimGrid also of the network between them.
@@ -76,11 +67,11 @@ def predict(
         simulator = Simulator(deadline_s=parse_ms(predicting.deadline) / 1000, memory_bytes=size_of(predicting.memory))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    kinds = [Kind(name) for name in names_of(topologies, tuple(Kind), "topology")]
+    kinds = [Kind(name) for name in names_of(fit.topologies, tuple(Kind), "topology")]
     wanted = [Traffic(name) for name in names_of(predicting.traffics, tuple(Traffic), "traffic")]
     counts = [
         count_of_endpoints(text, model.ENDPOINTS_MOST)
-        for text in listed("--endpoints", endpoints, "16 64") or ENDPOINTS
+        for text in listed("--endpoints", fit.endpoints, "16 64") or ENDPOINTS
     ]
     chosen = fits() if predicting.file is None else choose.choose(choose.read(predicting.file), **fit.asked)
     message = fit.message(chosen)

@@ -18,15 +18,21 @@ if TYPE_CHECKING:  # numbers take time to import, and --help does without
     from cadge_results import Campaign
 
 
+ENDPOINTS = ("2", "16", "128", "1024", "5000")
+"""For which a prediction is made where none are named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitChoice:
-    """Which fit; None stands for any, where there is only one."""
+    """Which fit; None stands for any, where there is only one. And the network that it is to hold for."""
 
     layer: str | None
     place: str | None
     wait_mode: str | None
     choices: tuple[str, ...]
     size: str
+    topologies: tuple[str, ...]
+    endpoints: tuple[str, ...]
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -70,4 +76,17 @@ fit_options = gathered(
         "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Use the fit of this, e.g. touch=none."
     ),
     click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Message size."),
+    click.option(
+        "--topology",
+        "topologies",
+        multiple=True,
+        metavar="NAMES",
+        help="Network: star, fat-tree, dragonfly. simgrid: one of them, star; scale: several, all.",
+    ),
+    click.option(
+        "--endpoints",
+        multiple=True,
+        metavar="NUMBERS",
+        help=f'simgrid: least number of hosts, 16; scale: how many, "{" ".join(ENDPOINTS)}".',
+    ),
 )

@@ -12,7 +12,7 @@ import click
 from cadge_cli.ablation import ablation_answer
 from cadge_cli.exported_figures import KINDS as FIGURES
 from cadge_cli.exported_figures import write_figures
-from cadge_cli.exported_scale import ENDPOINTS, Predicting, predict, scale_options
+from cadge_cli.exported_scale import Predicting, predict, scale_options
 from cadge_cli.fit_choice import FitChoice, fit_options
 from cadge_cli.options import (
     EXAMPLES,
@@ -95,19 +95,6 @@ TAKES = {
 @click.option("--only", multiple=True, metavar="NAME", help="Of the figures these alone; `*` stands for anything.")
 @click.option("--baseline", metavar="LAYER", help="Figures: judge layers against this one, as `cadge report` does.")
 @fit_options
-@click.option(
-    "--topology",
-    "topologies",
-    multiple=True,
-    metavar="NAMES",
-    help="Network: star, fat-tree, dragonfly. simgrid: one of them, star; scale: several, all.",
-)
-@click.option(
-    "--endpoints",
-    multiple=True,
-    metavar="NUMBERS",
-    help=f'simgrid: least number of hosts, 16; scale: how many, "{" ".join(ENDPOINTS)}".',
-)
 @scale_options
 @results_option
 @answers
@@ -119,8 +106,6 @@ def export(
     only: tuple[str, ...],
     baseline: str | None,
     fit: FitChoice,
-    topologies: tuple[str, ...],
-    endpoints: tuple[str, ...],
     predicting: Predicting,
     results: Path | None,
     output: Output,
@@ -151,9 +136,7 @@ def export(
     if out is not None and kind in ("ablation", "scale"):
         raise UsageError(say("export.printed", kind=kind, out=out))
     if kind == "scale":
-        return predict(
-            output, lambda: fit.of_campaign(opened(results, campaign)), fit, topologies, endpoints, predicting
-        )
+        return predict(output, lambda: fit.of_campaign(opened(results, campaign)), fit, predicting)
     found = opened(results, campaign)
     if kind in FIGURES:
         return write_figures(output, found, kind, only, baseline, out)
@@ -166,7 +149,7 @@ def export(
         raise UsageError(say("export.parquet_needs_file"))
     if out is None and kind in FLAT:
         return output.stream(_table(found, kind, table_name))
-    content = _content(found, kind, table_name, fit, topologies, endpoints)
+    content = _content(found, kind, table_name, fit)
     if out is None:
         return output.finish(EXIT_OK, None, [content.decode().removesuffix("\n")])
     written = write_output(out, content)
@@ -174,16 +157,9 @@ def export(
     return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "file": str(out)}, lines)
 
 
-def _content(
-    campaign: Campaign,
-    kind: str,
-    table_name: str,
-    fit: FitChoice,
-    topologies: tuple[str, ...],
-    endpoints: tuple[str, ...],
-) -> bytes:
+def _content(campaign: Campaign, kind: str, table_name: str, fit: FitChoice) -> bytes:
     if kind == "simgrid":
-        return _platform(campaign, fit, topologies, endpoints).encode()
+        return _platform(campaign, fit).encode()
     if kind == "parquet":
         from cadge_analysis.queries import parquet
         from cadge_analysis.tables import TABLES as OF
@@ -208,14 +184,14 @@ def _table(campaign: Campaign, kind: str, table_name: str) -> Iterator[str]:
     yield from lines("csv" if kind == "csv" else "jsonl", names, chosen.rows(campaign))
 
 
-def _platform(campaign: Campaign, fit: FitChoice, topologies: tuple[str, ...], endpoints: tuple[str, ...]) -> str:
+def _platform(campaign: Campaign, fit: FitChoice) -> str:
     from cadge_analysis.models.scale import ENDPOINTS_MOST
     from cadge_analysis.models.topology import Kind, Topology, platform
 
     chosen = fit.of_campaign(campaign)
     message = fit.message(chosen)
-    topology = _one(topologies, "star", "--topology")
-    count = _one(endpoints, "16", "--endpoints")
+    topology = _one(fit.topologies, "star", "--topology")
+    count = _one(fit.endpoints, "16", "--endpoints")
     network = Topology(Kind(name_of(topology, tuple(Kind), "topology")), count_of_endpoints(count, ENDPOINTS_MOST))
     return platform(network, message, f"{chosen.about}, messages of {message.size} B")
 

@@ -57,6 +57,16 @@ class _Asked:
     has_floor: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MatrixSource:
+    """What all tables are made of. `ranked`: the groups of each case, by the ending of what ranks them."""
+
+    comparison: Comparison
+    verdicts: CampaignVerdicts
+    keys: Mapping[Series, Key]
+    ranked: Mapping[tuple[Case, str], Groups]
+
+
 def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[Series, Key]) -> Region | None:
     """Return a matrix a place and wait mode, and further ones of many questions; None where no layer was planned."""
     cells = [cell for cell in comparison.data.cells if cell.series.kind == "layer"]
@@ -64,6 +74,7 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
     planned = [spot for spot in spots if any((cell.case.place, cell.case.wait) == spot for cell in cells)]
     asked = {spot: _asked(comparison, spot) for spot in planned}
     ranked = _ranked(comparison, verdicts, [one for some in asked.values() for one in some])
+    made = _MatrixSource(comparison=comparison, verdicts=verdicts, keys=keys, ranked=ranked)
     tables, without = [], []
     first_wait = next((wait for (_, wait), some in asked.items() if some), "")
     for (place, wait), some in asked.items():
@@ -75,7 +86,7 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
         for number, part in enumerate(parts):
             more = f": further questions{f', {number}' if len(parts) > 2 else ''}" if number else ""
             opened = wait == first_wait and not number
-            tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, verdicts, opened=opened))
+            tables.append(_table(f"{title}{more}", part, made, here, opened=opened))
     if not tables and not without:
         return None
     reading = _reading(tables, verdicts, any(map(_is_undecided, ranked.values())))
@@ -233,19 +244,9 @@ def ranks(groups: Groups) -> dict[Series, tuple[int, int]]:
     return found
 
 
-def _table(
-    title: str,
-    asked: Sequence[_Asked],
-    comparison: Comparison,
-    cells: Sequence[Cell],
-    ranked: Mapping[tuple[Case, str], Groups],
-    keys: Mapping[Series, Key],
-    verdicts: CampaignVerdicts,
-    *,
-    opened: bool,
-) -> Matrix:
-    columns = [_column(one, comparison, cells, ranked, verdicts) for one in asked]
-    first, first_ranks = columns[0], _ranks_of(asked[0], ranked)
+def _table(title: str, asked: Sequence[_Asked], made: _MatrixSource, cells: Sequence[Cell], *, opened: bool) -> Matrix:
+    columns = [_column(one, made, cells) for one in asked]
+    first, first_ranks = columns[0], _ranks_of(asked[0], made.ranked)
     series = {cell.series for cell in cells}
 
     def order(one: Series) -> tuple[bool, int, float, Series]:
@@ -270,7 +271,7 @@ def _table(
             for one in asked
         ),
         rows=tuple(
-            Replies(key=keys[one], begins=one in begins, cells=tuple(column[one] for column in columns))
+            Replies(key=made.keys[one], begins=one in begins, cells=tuple(column[one] for column in columns))
             for one in ordered
         ),
     )
@@ -294,22 +295,16 @@ def _is_undecided(groups: Groups) -> bool:
     return len(groups) == 1 and len(groups[0]) > 1
 
 
-def _column(
-    asked: _Asked,
-    comparison: Comparison,
-    cells: Sequence[Cell],
-    ranked: Mapping[tuple[Case, str], Groups],
-    verdicts: CampaignVerdicts,
-) -> dict[Series, Reply]:
+def _column(asked: _Asked, made: _MatrixSource, cells: Sequence[Cell]) -> dict[Series, Reply]:
     """Return the replies of all layers of a table to one question."""
-    rows = {row.cell.series: row for row in comparison.rows if row.cell.case == asked.case}
+    rows = {row.cell.series: row for row in made.comparison.rows if row.cell.case == asked.case}
     points = {cell.series: cell for cell in cells if cell.case == asked.case}
-    places = _ranks_of(asked, ranked)
+    places = _ranks_of(asked, made.ranked)
     found = {}
     for series in dict.fromkeys(cell.series for cell in cells):
         row = rows.get(series)
         reply = asked.reply(row) if row is not None else _without(points.get(series))
-        tax = verdicts.taxes.get(row.cell.point_id) if row is not None and asked.measure is MAIN else None
+        tax = made.verdicts.taxes.get(row.cell.point_id) if row is not None and asked.measure is MAIN else None
         if row is not None and tax is not None:
             reply = replace(reply, detail=f"{reply.detail}; {MARK} {tax_text(row.cell, tax)}")
         found[series] = _placed(reply, asked.head, places.get(series))

@@ -9,17 +9,30 @@ import pagereader
 import pytest
 from markupsafe import Markup
 
-from cadge_analysis.blocks import html
-from cadge_analysis.blocks.lines import lines_of
-from cadge_analysis.blocks.make import line_of, number_columns, row_name, tables_of, words_cell, words_column
+from cadge_analysis.blocks import html, script
+from cadge_analysis.blocks.lines import DEEPEST, FlatTable, Listed, Paragraph, lines_of
+from cadge_analysis.blocks.make import (
+    line_of,
+    number_columns,
+    plain,
+    reason_cell,
+    row_name,
+    tables_of,
+    titled_spans,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import (
+    CHOSEN,
+    ONSCREEN,
     Block,
     Column,
     Command,
     DataTable,
     Fact,
     Facts,
+    Figure,
     Fold,
     Heading,
     Item,
@@ -34,8 +47,10 @@ from cadge_analysis.blocks.model import (
     Replies,
     Reply,
     Span,
+    StackedFigure,
     Table,
     TableCell,
+    TableLine,
     Text,
 )
 from cadge_analysis.blocks.text import text
@@ -207,3 +222,170 @@ def test_an_edition_says_all_that_a_page_says() -> None:
 def test_what_says_nothing_is_left_out_of_editions() -> None:
     empty = Table(label="", role="", columns=COLUMNS, lines=())
     assert markdown(lines_of((Text(()), Items(()), Facts(()), empty))) == ""
+
+
+def test_lines_of_each_kind_of_block() -> None:
+    """What stands where, word by word: names in brackets, joined columns, what spans a table, levels of folds."""
+    shown = Span("screen", role=ONSCREEN)
+    columns = (words_column("layer"), Column(head="p50", unit="ns", below=("rpc",)), Column(head="-", joined="of TCP"))
+    lines = (
+        line_of(row_name("am-ucx", "asleep"), (Value(text="3", detail="[2, 4]"), Value(text="1.5"))),
+        line_of(TableCell(key=Key(label="mpi", number=1)), (), "refused"),
+        line_of(row_name("null"), (TableCell(named=(("a", "1"), ("b", "2"))), TableCell())),
+    )
+    foot = (TableLine(cells=(reason_cell("Times of one launch."),)), line_of(row_name("floor"), (Value(text="2"),)))
+    table = Table(label="", role="", columns=columns, lines=lines, foot=foot, caption=(Span("Times"), shown))
+    replies = (
+        Reply(question="q", text="3 ns", detail="[2, 4]", rank="1=", floor="2x"),
+        Reply(question="q", text="-", reason="refused", why="no device"),
+        Reply(question="q", text="-", reason="failed"),
+        Reply(question="q", text="5 ns"),
+    )
+    heads = (Question(head="How fast?", of="p50", floor="2 ns"), Question(head="Lost?", of="share", floor=""))
+    row = Replies(key=Key(label="am-ucx", number=1), begins=False, cells=replies)
+    numbers = DataTable(columns=("x", "y"), rows=(("1", "2"),))
+    deep = Fold(summary=(Span("five"),), blocks=(Fold(summary=(Span("six"),), blocks=(plain("end"),)),))
+    blocks = (
+        Region(title="Speed", blocks=(Fold(summary=titled_spans("Why", "in short"), blocks=(plain("so"),)),)),
+        Heading(4, "four"),
+        deep,
+        Text((Span("paper"), shown)),
+        Text((Span("no paper"),), f"dim {ONSCREEN}"),
+        Items((Item(spans=(Span("it is"),), topic="Path", more="since"), Item(spans=(Span("bare"),)))),
+        Remarks((Remark(serious=True, title="Few", size="2 of 3", text="Twice", items=("a", "b.", "c")),)),
+        Facts((Fact(name="CPU", text="fast"), Fact(name="NICs", cells=(words_cell("a"), words_cell("b"))))),
+        table,
+        Matrix(title="Answers", opened=True, sorted_by="by p50", questions=heads, rows=(row,)),
+        Figure(name="f", title="Curve", svg=Markup(""), caption=f"Read it.{CHOSEN}", keys=(), table=numbers),
+        PanelFigure(name="p", title="Panel", svg=Markup(""), note="small", table=numbers),
+        StackedFigure(name="s", label="", parts=(), svg=Markup(""), caption="Bars."),
+    )
+    assert list(lines_of(blocks)) == [
+        Heading(2, "Speed"),
+        Heading(3, "Why"),
+        Paragraph("in short"),
+        Paragraph("so"),
+        Heading(4, "four"),
+        Heading(5, "five"),
+        Paragraph(""),
+        Heading(6, "six"),
+        Paragraph(""),
+        Paragraph("end"),
+        Paragraph("paper"),
+        Listed(("Path: it is since", "bare")),
+        Listed(("Few, 2 of 3. Twice; a; b. c",)),
+        Listed(("CPU: fast", "NICs: a; b")),
+        FlatTable(
+            "Times Times of one launch.",
+            ("layer", "p50, ns, rpc"),
+            (
+                ("am-ucx asleep", "3 [2, 4] (1.5 of TCP)"),
+                ("mpi", "refused"),
+                ("null", "a: 1; b: 2"),
+                ("floor", "2"),
+            ),
+        ),
+        FlatTable(
+            "Answers, by p50",
+            ("layer", "How fast? (p50; 2 ns)", "Lost? (share)"),
+            (("am-ucx", "1=: 3 ns [2, 4] (2x)", "refused (no device)", "failed", "5 ns"),),
+        ),
+        Heading(3, "Curve"),
+        Paragraph("Read it."),
+        FlatTable("", ("x", "y"), (("1", "2"),)),
+        Heading(3, "Panel"),
+        Paragraph("small"),
+        FlatTable("", ("x", "y"), (("1", "2"),)),
+        Paragraph("Bars."),
+    ]
+    below_six = list(lines_of((Fold(summary=(Span("deep"),), blocks=()),), DEEPEST))
+    assert below_six[0] == Heading(DEEPEST, "deep")
+
+
+SHEET = [
+    Heading(1, "界 title"),
+    Heading(2, "part"),
+    Heading(3, "none"),
+    Paragraph("1) so"),
+    Paragraph(""),
+    Listed(("- a", "b")),
+    Command("run --all"),
+    FlatTable("", ("a",), ()),
+    FlatTable("a|b", ("name", "first", "second"), (("am-ucx", "a word of some length", "1"), ("mpi", "", "界"))),
+]
+
+
+def test_an_edition_in_markdown() -> None:
+    assert markdown(SHEET).splitlines() == [
+        "# 界 title",
+        "",
+        "## part",
+        "",
+        "### none",
+        "",
+        "1\\) so",
+        "",
+        "- \\- a",
+        "- b",
+        "",
+        "    run --all",
+        "",
+        "**a&#124;b**",
+        "",
+        "| name | first | second |",
+        "|---|---|---|",
+        "| am-ucx | a word of some length | 1 |",
+        "| mpi |  | 界 |",
+    ]
+    assert markdown([FlatTable("", ("a",), (("b",),))]) == "| a |\n|---|\n| b |\n"
+
+
+def test_an_edition_in_text() -> None:
+    """A table in parts, each with the rows' names; a cell that is too long goes on below itself."""
+    assert text(SHEET, 30).splitlines() == [
+        "界 title",
+        "========",
+        "",
+        "part",
+        "----",
+        "",
+        "none",
+        "",
+        "1) so",
+        "",
+        "- - a",
+        "- b",
+        "",
+        "  run --all",
+        "",
+        "[a|b]",
+        "name    first      second",
+        "------  ---------  ------",
+        "am-ucx  a word of  1",
+        "        some",
+        "        length",
+        "mpi                界",
+    ]
+    assert "name    first    second" in text(SHEET, 23).splitlines()
+    parts = [line for line in text(SHEET, 22).splitlines() if "  " in line]
+    assert parts[-10:] == [
+        "  run --all",
+        "name    first",
+        "------  -------",
+        "am-ucx  a word",
+        "        of some",
+        "        length",
+        "name    second",
+        "------  ------",
+        "am-ucx  1",
+        "mpi     界",
+    ]
+    assert text([Command(f"{'x' * 120} y")]) == f"  {'x' * 120} \\\n    y\n"
+    assert text([Command(f"{'x' * 60} {'y' * 34} z")]) == f"  {'x' * 60} {'y' * 34} \\\n    z\n"
+    assert text([Command(f"{'x' * 60} {'y' * 33} z")]) == f"  {'x' * 60} {'y' * 33} z\n"
+
+
+def test_a_page_is_tidied_in_parts_as_it_would_be_at_once() -> None:
+    lines = [f"{' ' * (number % 5)}{'x' * (number % 90)}" for number in range(4000)]
+    assert script.tidy("\n".join(lines)) == "\n".join(line.strip() for line in lines if line.strip()) + "\n"
+    assert [*filter(None, html._whole_lines(["a", "b\nc", "", "d\ne\n", "f"]))] == ["ab\n", "cd\ne\n", "f"]

@@ -159,6 +159,35 @@ def test_a_layer_whose_own_threads_take_its_processor_is_no_host(sound: Campaign
     assert slow_hosts(planted(sound, plant)) == ()
 
 
+def test_a_host_whose_copies_take_longer_is_slow(sound: Campaign) -> None:
+    (slow,) = slow_hosts(planted(sound, slow_copies))
+    assert (slow.host, slow.processor, slow.beside) == ("h2", None, ("h1",))
+    launches = 8 * len(LAYERS)
+    assert [(one.what, one.often, one.launches) for one in slow.symptoms] == [
+        ("copy_ns", launches, launches),
+        ("clock_ns", launches, launches),
+    ]
+    copy, clock = slow.symptoms
+    assert (copy.others, clock.others) == (pytest.approx(1270, rel=0.02), pytest.approx(8, rel=0.01))
+    assert (copy.here, copy.ratio) == (pytest.approx(1.8 * 1270, rel=0.02), pytest.approx(1.8, rel=0.03))
+    assert slow.ratio == max(copy.ratio, clock.ratio)
+
+
+def test_a_processor_that_waits_is_slow_beside_the_other_one(sound: Campaign) -> None:
+    """Where endpoints share a host; what is a fifth of the time elsewhere is a third here."""
+
+    def plant(raw: Raw, _: random.Random) -> None:
+        within = raw["launch"]["place"] == "within"
+        waits(raw, [0], 0.2)
+        waits(raw, [1], 0.36 if within else 0.2)
+
+    (slow,) = slow_hosts(planted(sound, plant))
+    assert (slow.host, slow.processor, slow.beside) == ("h1", 1, ("processor 0",))
+    (one,) = slow.symptoms
+    assert (one.what, one.here, one.others) == ("waits", 0.36, 0.2)
+    assert one.ratio == slow.ratio == pytest.approx(0.8 / 0.64)
+
+
 def test_endpoints_that_the_plan_lets_share_a_processor_wait_for_each_other(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         for end in raw["launch"]["endpoints"]:

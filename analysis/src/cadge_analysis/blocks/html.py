@@ -17,8 +17,6 @@ from cadge_analysis.blocks.script import script, tidy
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.draw.palette import Identity
 
-_PART = 1 << 16
-"""Characters of a part, at least."""
 HERE = "<!--definitions-->"
 """What a page has in the place of its definitions until it is whole; no value from data can be it."""
 _USED = re.compile(r'<use href="#mk(\d+)"')
@@ -82,18 +80,12 @@ def printed_parts(page: PageDocument) -> Iterator[str]:
 
 
 def _whole_lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Join pieces to parts that end with a line."""
-    left: list[str] = []
-    length = 0
+    """Cut pieces anew, after lines alone."""
+    left = ""
     for piece in pieces:
-        left.append(piece)
-        length += len(piece)
-        if length >= _PART:
-            text = "".join(left)
-            end = text.rfind("\n") + 1
-            yield text[:end]
-            left, length = [text[end:]], len(text) - end
-    yield "".join(left)
+        lines, end, left = f"{left}{piece}".rpartition("\n")
+        yield f"{lines}{end}"
+    yield left
 
 
 # ---- what a page draws more than once, defined once: markers beside names, and outlines that charts repeat ----

@@ -16,13 +16,14 @@ from cadge_analysis import messages
 say = partial(messages.say, "report")
 
 
-_PART = 1 << 16
+_PART = 65536
+"""Characters of a text that is tidied at once, at least."""
 
 
 def tidy(text: str) -> str:
     """Return a rendered page without indentation and empty lines."""
     found, at = [], 0
-    while at < len(text):  # in parts: all its lines at once take three times its memory
+    while at < len(text):  # all its lines at once take three times its memory
         end = text.find("\n", at + _PART) + 1 or len(text)
         found.append("\n".join(line.strip() for line in text[at:end].splitlines() if line.strip()))
         at = end

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,12 +18,12 @@ import synthetic
 
 from cadge_analysis import export, report
 from cadge_analysis.messages import say
-from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses
+from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses, attempt_columns
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Measured, PackedMeasures, Sample, _counted
 from cadge_results import Campaign, LaunchRecord
 from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
-from cadge_results.formats.result import CpuUse
+from cadge_results.formats.result import CpuUse, Verified, Witness
 
 
 def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
@@ -166,3 +167,43 @@ def test_measures_come_back_in_their_order() -> None:
     assert packed["own"].counts.total == 1 << 33
     assert packed.get("nothing") is None
     assert len(packed) == 4
+
+
+def test_what_a_launch_tells_of_its_endpoints(campaign: Campaign) -> None:
+    """Medians of what was measured without the layer, and of the shares of waits; of what nobody measured, nothing."""
+    record = next(one for one in campaign.readings() if one.result is not None)
+    assert record.result is not None
+    looks = [(0, 30.0, 8.0), (0, 10.0, None), (0, 14.0, None), (1, None, None)]
+    probes = tuple(Witness(at=0, endpoint=end, line_ns=1.0, copy_ns=copy, clock_ns=clock) for end, copy, clock in looks)
+    first = record.result.attempts[0]
+    assert first.cpu
+    waits = [(1000, 100), (1000, 300), (1000, 1000), (None, None)]
+    uses = [first.cpu[0].model_copy(update={"wall_ns": wall, "run_wait_ns": wait}) for wall, wait in waits]
+    cpus = [(uses[0], uses[3]), (uses[1],), (uses[2], uses[3]), None]
+    attempts = tuple(
+        first.model_copy(update={"point_id": f"{order:016x}", "order": order, "cpu": cpu})
+        for order, cpu in enumerate(cpus)
+    )
+    result = record.result.model_copy(update={"witness": probes, "attempts": attempts})
+    launch = record.launch.model_copy(update={"wait": "poll"})
+    found = attempt_columns(record.model_copy(update={"result": result, "launch": launch}))
+    assert found.speeds == [{"copy_ns": 14.0, "clock_ns": 8.0}, {}]
+    assert found.waits == [0.3, None]
+    assert found.around(f"{0:016x}") == {"line_ns": 1.0, "copy_ns": 18.0, "clock_ns": 8.0}
+    assert found.around(f"{1:016x}") == found.around("no such point") == {}
+    assert found.patterns == {first.workload.pattern}
+
+
+def test_when_messages_were_compared(campaign: Campaign) -> None:
+    """Before, in and after the loop."""
+    record = next(one for one in campaign.readings() if one.result is not None)
+    assert record.result is not None
+    wanted, attempts = {}, []
+    for before, within, after in product((0, 5), repeat=3):
+        said = Verified(full_before=before, in_loop=within, full_after=after, mismatches=0)
+        point_id = f"{len(wanted):016x}"
+        attempts.append(record.result.attempts[0].model_copy(update={"point_id": point_id, "verified": said}))
+        wanted[point_id] = (before > 0, within > 0, after > 0)
+    result = record.result.model_copy(update={"attempts": tuple(attempts)})
+    found = attempt_columns(record.model_copy(update={"result": result}))
+    assert found.compared == wanted

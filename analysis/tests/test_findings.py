@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pagereader
 import pytest
@@ -19,9 +20,10 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts.findings import NOTHING, findings, told
 from cadge_analysis.report import html
 from cadge_analysis.stats.attempt_columns import attempt_columns
-from cadge_analysis.stats.load import Cell, Dataset, Trouble, read, without_attempts
+from cadge_analysis.stats.load import Cell, Dataset, Series, Trouble, read, without_attempts
 from cadge_analysis.stats.slow_hosts import slow_hosts
-from cadge_analysis.stats.transports import strayed
+from cadge_analysis.stats.steered import SettingsFile, settings_files
+from cadge_analysis.stats.transports import _by_checks, strayed
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.conditions import differences
 from cadge_analysis.versus.sides import Side
@@ -272,6 +274,32 @@ def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
     assert said.text == f"{finding('stray_title')}{more}"
 
 
+def test_checks_that_failed_by_what_they_looked_at() -> None:
+    """Those of paths, of bytes elsewhere, all others, then what a layer could not have; of these the most frequent."""
+
+    def cell(layer: str, *troubles: tuple[str, str, str, int], planned: int = 8) -> SimpleNamespace:
+        found = [Trouble(state=state, code=code, reason=reason, attempts=n) for state, code, reason, n in troubles]
+        series, case = Series("layer", layer, (), ()), SimpleNamespace(place="within")
+        return SimpleNamespace(series=series, case=case, planned=planned, troubles=found)
+
+    said = "path: ran tcp/lo", "counters: h1: 9 bytes went through mgmt0", "payload: 1 of 8 differs"
+    cells = [
+        cell("a", ("unsound", "UNSOUND", said[2], 1), ("refused", "TRANSPORT", "no device", 2)),
+        cell("b", ("unsound", "UNSOUND", said[2], 3), ("failed", "DEADLINE", "slow", 1)),
+        cell("c", ("unsound", "UNSOUND", said[1], 1), planned=4),
+        cell("c", ("unsound", "UNSOUND", said[1].replace("9", "11"), 4), ("unsound", "UNSOUND", said[0], 1)),
+        cell("d", ("refused", "TRANSPORT", "no device", 0), planned=0),
+    ]
+    found = _by_checks(cast("Dataset", SimpleNamespace(cells=cells, records=())))
+    assert [(one.kind, one.series.layer, one.said, one.often, one.of) for one in found] == [
+        ("strayed", "c", said[0], 1, 12),
+        ("elsewhere", "c", said[1], 5, 12),
+        ("unsound", "b", said[2], 3, 8),
+        ("unsound", "a", said[2], 1, 8),
+        ("refused", "a", "no device", 2, 8),
+    ]
+
+
 # ---- since an earlier campaign ----
 
 
@@ -399,6 +427,26 @@ def test_a_settings_file_that_no_package_brought_is_on_the_first_screen(
     for one in found:
         assert "/etc/ucx/ucx.conf" in one.text
         assert all(node.host in one.text for node in nodes)
+
+
+def test_settings_files_with_the_hosts_that_have_them() -> None:
+    """Equal ones once; none of an older version, none without lines, none that could not be read."""
+
+    def facts(lines: int, **more: bool | None) -> dict[str, object]:
+        return {"bytes": 9, "lines": lines, **more}
+
+    found = [
+        ("h1", {"/b": facts(2, packaged=False), "/a": facts(3, packaged=True), "/e": facts(0)}),
+        ("h2", {"/b": facts(2, packaged=False), "/a": facts(3, packaged=None), "/f": {"bytes": 9}}),
+        ("h3", {"/b": facts(4, packaged=False), "/a": facts(3), "/d": "Permission denied"}),
+        ("h4", "Permission denied"),
+    ]
+    nodes = [SimpleNamespace(host=host, configuration=configuration) for host, configuration in found]
+    assert settings_files(cast("Dataset", SimpleNamespace(nodes=nodes))) == (
+        SettingsFile(path="/a", hosts=("h2", "h3"), lines=3, packaged=None),
+        SettingsFile(path="/b", hosts=("h1", "h2"), lines=2, packaged=False),
+        SettingsFile(path="/b", hosts=("h3",), lines=4, packaged=False),
+    )
 
 
 def test_how_endpoints_were_scheduled_is_said_where_it_is_not_usual(sound: Campaign) -> None:

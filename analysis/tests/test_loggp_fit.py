@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cadge_analysis.messages import say
+from cadge_analysis.models import fit as fit_module
 from cadge_analysis.models.fit import TOLERANCE, LaunchReading, fit
 from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
 
@@ -173,6 +174,19 @@ def test_a_bad_overhead_is_refused_alone(spoil: Spoil, which: str, said: str) ->
     [piece] = fitted([spoil(one) for one in readings()]).pieces
     assert said in refusal(getattr(piece, which))
     assert piece.gap.per_byte_ns.value == pytest.approx(0.4, rel=1e-6)
+
+
+def test_an_overhead_off_by_what_is_tolerated_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [replace(one, receive_ns=300 + 20 * (one.size.bit_length() % 2)) for one in readings()]
+    [piece] = fitted(found).pieces
+    off = line(piece.receive).off
+    assert 0.001 < off < TOLERANCE
+    monkeypatch.setattr(fit_module, "TOLERANCE", off)
+    [piece] = fitted(found).pieces
+    assert line(piece.receive).off == off
+    monkeypatch.setattr(fit_module, "TOLERANCE", off * 0.999)
+    [piece] = fitted(found).pieces
+    assert isinstance(piece.receive, Refused)
 
 
 def test_a_negative_latency_is_refused() -> None:

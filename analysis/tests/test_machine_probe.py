@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.numbers import per_launch
 from cadge_analysis.stats.strips import explained
 from cadge_results import Campaign, LaunchRecord
-from cadge_results.formats.result import Verified, Witness
+from cadge_results.formats.result import Witness
 
 
 def with_probes(record: LaunchRecord, values: dict[int, dict[str, float | None]]) -> LaunchRecord:
@@ -81,38 +80,3 @@ def test_only_what_goes_with_the_values_explains_them(campaign: Campaign) -> Non
     assert found["line_ns"].attempts == len(cell.samples)
     assert found["copy_ns"].share < 0.9
     assert explained(data, [cell]) == ()
-
-
-def test_what_a_launch_tells_of_its_endpoints(campaign: Campaign) -> None:
-    """Medians of what was measured without the layer, and of the shares of waits; of what nobody measured, nothing."""
-    record = next(one for one in campaign.readings() if one.result is not None and len(one.result.attempts) > 1)
-    assert record.result is not None
-    looks = [(0, 30.0, 8.0), (0, 10.0, None), (0, 14.0, None), (1, None, None)]
-    probes = tuple(Witness(at=0, endpoint=end, line_ns=1.0, copy_ns=copy, clock_ns=clock) for end, copy, clock in looks)
-    first = record.result.attempts[0]
-    assert first.cpu
-    waits = [(1000, 100), (1000, 300), (1000, 1000), (None, None)]
-    uses = [first.cpu[0].model_copy(update={"wall_ns": wall, "run_wait_ns": wait}) for wall, wait in waits]
-    cpus = [(uses[0], uses[3]), (uses[1],), (uses[2], uses[3]), None]
-    attempts = tuple(first.model_copy(update={"order": order, "cpu": cpu}) for order, cpu in enumerate(cpus))
-    result = record.result.model_copy(update={"witness": probes, "attempts": attempts})
-    launch = record.launch.model_copy(update={"wait": "poll"})
-    found = attempt_columns(record.model_copy(update={"result": result, "launch": launch}))
-    assert found.speeds == [{"copy_ns": 14.0, "clock_ns": 8.0}, {}]
-    assert found.waits == [0.3, None]
-    assert found.patterns == {first.workload.pattern}
-
-
-def test_when_messages_were_compared(campaign: Campaign) -> None:
-    """Before, in and after the loop."""
-    record = next(one for one in campaign.readings() if one.result is not None and one.result.attempts)
-    assert record.result is not None
-    wanted, attempts = {}, []
-    for before, within, after in product((0, 5), repeat=3):
-        said = Verified(full_before=before, in_loop=within, full_after=after, mismatches=0)
-        point_id = f"{len(wanted):016x}"
-        attempts.append(record.result.attempts[0].model_copy(update={"point_id": point_id, "verified": said}))
-        wanted[point_id] = (before > 0, within > 0, after > 0)
-    result = record.result.model_copy(update={"attempts": tuple(attempts)})
-    found = attempt_columns(record.model_copy(update={"result": result}))
-    assert found.compared == wanted

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import synthetic
@@ -99,3 +102,20 @@ def test_one_that_cannot_start(own: renderer.Renderer, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert svg.NO_PICTURE in small()
     assert own.trouble == say("draw", "renderer.not_started", error="No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "said"),
+    [
+        (1, "", "with exit status 1"),
+        (-9, "all is well", "by signal SIGKILL"),
+        (-6, "# Fatal error in V8", "by signal SIGABRT: Fatal error in V8"),
+        (-6, "start\n  out of MEMORY #\nfatal", "by signal SIGABRT: out of MEMORY"),
+    ],
+)
+def test_what_a_child_said_last(code: int, printed: str, said: str) -> None:
+    """The first line that speaks of memory, or of a fatal error."""
+    ended = renderer.Renderer()
+    ended._child = cast("subprocess.Popen[bytes]", SimpleNamespace(stdin=io.BytesIO(), wait=lambda: code))
+    ended._stderr = io.BytesIO(printed.encode())
+    assert ended._why(EOFError()) == f"the renderer ended {said}"

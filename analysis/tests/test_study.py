@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from arithmetic import ratio_spread
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
-from cadge_analysis.study import engine, published
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.study import engine, hypotheses, published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
@@ -214,3 +217,41 @@ def test_wrong_published_figures(old: str, new: str, said: str, tmp_path: Path) 
     (tmp_path / published.FILE).write_text((PEREGRINE / published.FILE).read_text().replace(old, new, 1))
     with pytest.raises(BadInputError, match=re.escape(said)):
         published.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ({"open": 2}, hypotheses.UNKNOWN),
+        ({"for": 2}, "holds"),
+        ({"for": 1, "open": 1}, say("study", "hypotheses.holds_where_can_told")),
+        ({"against": 2}, "does not hold"),
+        ({"against": 1, "open": 1}, say("study", "hypotheses.does_not_hold_where")),
+        ({"for": 1, "against": 1}, say("study", "hypotheses.depends_layer_size")),
+    ],
+)
+def test_what_cases_say_of_a_hypothesis(counts: dict[str, int], says: str) -> None:
+    assert hypotheses._verdict(2, Counter(counts)) == says
+    assert hypotheses._verdict(0, Counter()) == say("study", "hypotheses.not_tested_no_campaign")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "at_most", "above"),
+    [
+        (1.0, 2.0, "for", "against"),
+        (1.0, 2.1, "open", "against"),
+        (2.0, 2.5, "open", "against"),
+        (2.1, 2.5, "against", "against"),
+        (1.0, 3.0, "open", "against"),
+        (1.0, 3.1, "open", "open"),
+        (3.0, 4.0, "against", "open"),
+        (3.1, 4.0, "against", "for"),
+    ],
+)
+def test_what_an_interval_says_of_a_bound(low: float, high: float, at_most: str, above: str) -> None:
+    """That it is at most 2, and that it is above 3."""
+    ratio = Estimate(value=(low + high) / 2, low=low, high=high, coverage=0.95, launches=9)
+    assert (hypotheses.speaks(ratio, most=2.0), hypotheses.speaks(ratio, above=3.0)) == (at_most, above)
+    assert hypotheses.speaks(replace(ratio, coverage=0.94), most=9.0) == "open"
+    assert hypotheses.speaks(replace(ratio, low=None), most=9.0) == "open"
+    assert hypotheses.speaks(replace(ratio, high=None), most=9.0) == "open"

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pagereader
 import pytest
@@ -14,7 +15,12 @@ from cadge_analysis import messages, report
 from cadge_analysis.blocks.make import every
 from cadge_analysis.blocks.model import Remark, Remarks, Span, Text
 from cadge_analysis.messages import say
+from cadge_analysis.page.beside import _remarks
+from cadge_analysis.page.parts.remarks import _floors
 from cadge_analysis.page.parts.warned import headline, stops, validity, warned
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.load import Dataset
+from cadge_analysis.versus.against import Against
 
 
 def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Remark:
@@ -97,3 +103,50 @@ def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
         ("Warm-up cut short", f"54{thin}% of attempts did not settle; 4 KiB: 100{thin}%"),
         ("3 attempts disturbed", f"12.5{thin}% of 24 attempts"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "some", "items"),
+    [
+        (("no copy", "no copy", None), 2, ()),
+        (("no copy", "no bounce", "no copy"), 3, ("no bounce", "no copy")),
+        ((None,), 0, None),
+    ],
+)
+def test_rows_without_a_floor_are_counted_with_all_their_reasons(
+    reasons: tuple[str | None, ...], some: int, items: tuple[str, ...] | None
+) -> None:
+    """One reason stands in the sentence. None: a row that has a floor."""
+    rows = tuple(
+        SimpleNamespace(beats_floor=False, ratio=1.0 if reason is None else None, reason=reason or "")
+        for reason in reasons
+    )
+    found = list(_floors(cast("tuple[Row, ...]", rows), cast("Dataset", None)))
+    assert len(found) == bool(some)
+    for one in found:
+        assert one.share == some / len(rows)
+        assert one.items == (items or ())
+        assert (one.text == say("remarks", "without_floor.several")) == bool(items)
+
+
+@pytest.mark.parametrize(
+    ("given", "titles"),
+    [
+        ({}, {}),
+        ({"drift_is_unknown": True}, {"The machine's drift": True}),
+        ({"drift_is_unknown": True, "usual": (1.0,)}, {"The machine's drift": False}),
+        ({"drift_is_unknown": True, "withheld": "few launches"}, {"Verdicts are withheld": True}),
+        ({"conditions": (SimpleNamespace(other_machine=False),)}, {}),
+        (
+            {"conditions": (SimpleNamespace(other_machine=False), SimpleNamespace(other_machine=True))},
+            {"Other machines": True},
+        ),
+        ({"refused": {"no device": 2, "no room": 1}}, {"3 cells refused": True}),
+    ],
+)
+def test_what_limits_a_comparison(given: dict[str, object], titles: dict[str, bool]) -> None:
+    """Titles, and whether they are serious."""
+    nothing = dict.fromkeys(("conditions", "refused", "drift", "left", "usual"), ())
+    usual = {"across_hosts": False, "withheld": "", "drift_is_unknown": False, "margin": 0.05}
+    found = _remarks(cast("Against", SimpleNamespace(**(nothing | usual | given))))
+    assert {one.title: one.serious for one in found} == titles

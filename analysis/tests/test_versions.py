@@ -24,11 +24,11 @@ from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset, read
 from cadge_results.formats.result import PathFacts
-from cadge_results.plugins.provider import Provider
+from cadge_results.plugins.build import Build
 
 NEW = "sockets-tcp@9.9"
-PROVIDER = Provider(
-    schema_=Provider.schema_id(),
+PROVIDER = Build(
+    schema_=Build.schema_id(),
     library="lib",
     title="Lib",
     version="9.9",

@@ -8,6 +8,8 @@ import pytest
 from cadge_harness.run.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
 from cadge_results import LaunchRecord, NodeFacts
 from cadge_results.formats.base import Place
+from cadge_results.formats.result import AdapterFacts, ObjectFacts
+from cadge_results.plugins.build import Build
 
 from .conftest import make_record
 
@@ -85,6 +87,37 @@ def test_payload_on_the_data_network_is_sound() -> None:
     assert set(verdicts(good).values()) == {""}
     assert with_crosschecks(good).crosschecks == crosschecks(good)
     assert len(crosschecks(good)) == 5
+
+
+def test_a_launch_of_another_driver_or_adapter_than_its_build_has_is_unsound() -> None:
+    build = Build(
+        schema_=Build.schema_id(),
+        library="cadge",
+        title="Cadge",
+        version="1a2b3c4d5e",
+        source="revision",
+        origin="1a2b3c4d5e",
+        file="root/bin/cadge-driver",
+        build_id="ab" * 20,
+        adapters={"sockets-tcp": "cd" * 20},
+    )
+
+    def judged(adapter: str, driver: str) -> str:
+        good = record(deltas={"data0": PAYLOAD})
+        assert good.result is not None
+        ran = ObjectFacts(file="/b/cadge-driver", how="program", build_id=driver)
+        own = AdapterFacts(name="sockets-tcp", style="sockets", substrate="tcp", build_id=adapter)
+        result = good.result.model_copy(update={"adapter": own, "objects": (ran,)})
+        launch = good.launch.model_copy(update={"layer": "sockets-tcp@cadge-1a2b3c4d5e"})
+        found = good.model_copy(update={"result": result, "launch": launch})
+        [check] = [one for one in crosschecks(found, build=build) if one.name == "build_as_asked"]
+        assert check.ok is not bool(check.detail)
+        return check.detail
+
+    assert judged("cd" * 20, "ab" * 20) == ""
+    start = "sockets-tcp@cadge-1a2b3c4d5e is not served by Cadge 1a2b3c4d5e: "
+    assert judged("ef" * 20, "ab" * 20) == f"{start}of its adapter, its build id is efefefefefef, not cdcdcdcdcdcd"
+    assert judged("cd" * 20, "ef" * 20) == f"{start}of its driver, its build id is efefefefefef, not abababababab"
 
 
 def test_payload_on_the_management_network_is_unsound() -> None:

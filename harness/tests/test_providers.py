@@ -28,10 +28,11 @@ from cadge_harness.providers import found as finding
 from cadge_harness.providers import wheel as wheels
 from cadge_harness.providers.add import add, build, module_environment, read_asked
 from cadge_harness.providers.elf import build_id, soname
-from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, read_providers, remove
+from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, driver_of, read_providers, remove
 from cadge_harness.providers.library import read_libraries
 from cadge_harness.run.ansible_files import pack
-from cadge_results.plugins.provider import Provider
+from cadge_harness.run.build_identity import build_digest
+from cadge_results.plugins.build import Build
 
 from .conftest import WORKLOADS
 from .mutants import PLAIN, RAW, written
@@ -252,7 +253,7 @@ def test_files_of_a_wheel_that_are_the_same_are_kept_once(tmp_path: Path) -> Non
 # ---- layers on it, in a plan ----
 
 
-def provided(checkout: Checkout, layer: str = "a-one", library: str = "lib", **more: object) -> Provider:
+def provided(checkout: Checkout, layer: str = "a-one", library: str = "lib", **more: object) -> Build:
     """Put a provider into a checkout, and a layer that was built with it."""
     given = {
         "title": "Lib",
@@ -261,7 +262,7 @@ def provided(checkout: Checkout, layer: str = "a-one", library: str = "lib", **m
         "origin": "/opt/lib",
         "file": "/opt/lib/lib/lib.so.2",
     }
-    provider = Provider.model_validate({"schema": "cadge.provider/1", "library": library, **given, **more})
+    provider = Build.model_validate({"schema": "cadge.provider/1", "library": library, **given, **more})
     folder = checkout.build / "providers" / provider.name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(provider.to_json())
@@ -366,6 +367,39 @@ def test_a_launch_takes_the_surroundings_of_its_provider(checkout: Checkout) -> 
         provider_of(checkout.build, "a-one@lib-2.1")
 
 
+OF_CADGE = {
+    "library": "cadge",
+    "version": "1a2b3c4d5e",
+    "source": "revision",
+    "title": "Cadge",
+    "file": "root/bin/cadge-driver",
+}
+
+
+def test_a_build_of_cadge_has_a_driver_and_the_libraries_that_the_host_states(checkout: Checkout) -> None:
+    provided(checkout, **OF_CADGE)
+    found = provider_of(checkout.build, "a-one@cadge-1a2b3c4d5e")
+    assert found is not None
+    assert found["driver"] == str(checkout.build / "providers/cadge-1a2b3c4d5e/root/bin/cadge-driver")
+    around = {"PATH": "/bin", "LD_LIBRARY_PATH": "/system"}
+    assert with_provider(around, found) == around
+    provided(checkout)
+    assert provider_of(checkout.build, "a-one@lib-2.1")["driver"] is None
+    catalogue = read_catalogue(checkout)
+    ours, theirs = (catalogue.get(f"a-one{label}") for label in ("@cadge-1a2b3c4d5e", ""))
+    assert ours.library == theirs.library
+    assert driver_of(checkout, ours.build) == Path(found["driver"])
+    assert driver_of(checkout, theirs.build) == checkout.driver
+
+
+def test_builds_of_cadge_beside_it_are_no_part_of_a_build(checkout: Checkout) -> None:
+    before = build_digest(checkout)
+    provided(checkout, **OF_CADGE)
+    assert build_digest(checkout) == before
+    provided(checkout)
+    assert build_digest(checkout) != before
+
+
 @pytest.mark.parametrize("name", [*PLAIN, *RAW])
 def test_a_changed_file_is_read_or_refused(checkout: Checkout, name: str) -> None:
     """Every value in every place: the harness raises UnfitError, the agent LaunchFailedError, or both read it."""
@@ -383,7 +417,7 @@ def test_a_changed_file_is_read_or_refused(checkout: Checkout, name: str) -> Non
             with contextlib.suppress(LaunchFailedError):
                 found = provider_of(checkout.build, "a-one@lib-2.1")
                 assert found is not None
-                for text in (found["launcher"] or "", *found["environment"].values()):
+                for text in (found["launcher"] or "", found["driver"] or "", *found["environment"].values()):
                     assert isinstance(text, str)
                     assert "\0" not in text, "no process can be given it"
 
@@ -412,7 +446,7 @@ def test_a_wheel_is_fetched_and_layers_are_built_with_it(tree: Checkout) -> None
 
 def test_what_does_not_build_is_not_kept(tree: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     """`cadge provider add` takes it back, so that the next `make build` is as it was."""
-    monkeypatch.setattr(adding, "_for_make", lambda environment: {**environment, "CC": "false", "CXX": "false"})
+    monkeypatch.setattr(adding, "for_make", lambda environment: {**environment, "CC": "false", "CXX": "false"})
     if not system_has("ucx"):
         pytest.skip("there is no libucx-dev here")
     from cadge_cli.cli import invoke

@@ -84,9 +84,10 @@ Order = Union[Prepare, Start, Finish, Bye]
 
 
 class OfProvider(TypedDict):
-    """What a launch takes of its layer's provider: what starts ranks, and what its library needs around it."""
+    """What a launch takes of its layer's build: what starts ranks, its driver, and what its library needs around it."""
 
     launcher: str | None
+    driver: str | None
     environment: dict[str, str]
 
 

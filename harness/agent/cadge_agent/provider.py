@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which build of its library serves a layer here, where one was chosen (`cadge provider add`)."""
+"""Which build of its library, or of Cadge, serves a layer here, where one was chosen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from cadge_agent.errors import LaunchFailedError
 from cadge_agent.orders import OfProvider
 
 AT = "@"
+OF_CADGE = "cadge"
+"""What a build is of that has a driver of its own, in the place of a library."""
 UNSTATED = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """What an inventory states of the system's libraries: it would lead a provider's to them."""
 
@@ -26,11 +28,16 @@ def provider_of(build: Path, layer: str) -> OfProvider | None:
         folder = build / "providers" / beside.read_text(encoding="utf-8").strip()
         said = json.loads((folder / "provider.json").read_text(encoding="utf-8"))
         launcher, environment = said.get("launcher"), said.get("environment", {})
-        if not _are_texts([launcher or "", *environment, *environment.values()]):
-            raise ValueError("launcher and environment of provider.json hold something that is no text")
+        driver = said["file"] if said.get("library") == OF_CADGE else None
+        if not _are_texts([launcher or "", driver or "", *environment, *environment.values()]):
+            raise ValueError("launcher, file and environment of provider.json hold something that is no text")
     except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise LaunchFailedError("BUILD_ABSENT", f"layer {layer}: its provider cannot be read: {error}") from error
-    return {"launcher": str(folder / launcher) if launcher else None, "environment": dict(environment)}
+    return {
+        "launcher": str(folder / launcher) if launcher else None,
+        "driver": str(folder / driver) if driver else None,
+        "environment": dict(environment),
+    }
 
 
 def _are_texts(values: list[object]) -> bool:
@@ -39,8 +46,8 @@ def _are_texts(values: list[object]) -> bool:
 
 
 def with_provider(environment: dict[str, str], provider: OfProvider | None) -> dict[str, str]:
-    """Return an environment as a layer's own library needs it."""
-    if provider is None:
+    """Return an environment as a layer's own library needs it. A build of Cadge uses the host's libraries."""
+    if provider is None or provider["driver"]:
         return environment
     kept = {name: value for name, value in environment.items() if name not in UNSTATED}
     return {**kept, **provider["environment"]}

@@ -157,7 +157,7 @@ class HostSite:
         return {
             # rights end where a user namespace begins; who needs them keeps nothing in shared memory
             "before": lending(launch.get("rights", ())) or self.memory.before,
-            "program": str(self.program),
+            "program": (self.provider and self.provider["driver"]) or str(self.program),
             "launch_file": str(self.launch_file(launch)),
             "modules": str(self.build / "layers"),
             "token_file": str(self.token_file),

@@ -23,10 +23,10 @@ from cadge_results.formats.record import LaunchRecord
 from cadge_results.formats.result import Result
 from cadge_results.formats.selftest import SelftestFile
 from cadge_results.formats.sweep import SweepFile
+from cadge_results.plugins.build import Build
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import LayerFile
 from cadge_results.plugins.pattern import PatternFile
-from cadge_results.plugins.provider import Provider
 
 DOCUMENTS: tuple[type[Document], ...] = (
     Block,
@@ -42,7 +42,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     NodeFacts,
     PatternFile,
     Plan,
-    Provider,
+    Build,
     Result,
     SelftestFile,
     SweepFile,

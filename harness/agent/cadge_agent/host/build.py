@@ -88,14 +88,16 @@ def layers_of(build: Path, host: BlockHost) -> dict[str, LayerSaid]:
 
 
 def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerSaid:
-    argv = [str(build / "bin" / "cadge-driver"), "describe", "--modules", str(build / "layers"), "--layer", name]
+    argv = ["describe", "--modules", str(build / "layers"), "--layer", name]
     with tempfile.TemporaryDirectory(prefix="cadge-") as scratch:
         home = Path(scratch, "home")
         home.mkdir(mode=0o700)
         try:
+            provider = provider_of(build, name)
+            driver = (provider and provider["driver"]) or str(build / "bin" / "cadge-driver")
             done = subprocess.run(
-                argv,
-                env=with_provider(endpoint_environment(host, home, Path(scratch)), provider_of(build, name)),
+                [driver, *argv],
+                env=with_provider(endpoint_environment(host, home, Path(scratch)), provider),
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -15,7 +15,7 @@ from cadge_cli.output import Output, table
 from cadge_cli.words import say
 from cadge_harness.errors import HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
-from cadge_results.plugins.provider import same_version
+from cadge_results.plugins.build import same_version
 
 if TYPE_CHECKING:
     from cadge_harness.plan.catalogue import Catalogue
@@ -83,12 +83,12 @@ def _look_what_is_loaded(described: Catalogue, layers: Collection[str]) -> None:
     Each launch looks again, and at the file as well: what hosts have may be something else.
     """
     for info in described.layers:
-        if info.name not in layers or info.provider is None or info.description is None:
+        if info.name not in layers or info.build is None or info.description is None:
             continue
         if info.description.trouble:
             raise UnfitError(say("provider.unusable", name=info.name, trouble=info.description.trouble))
         version = info.description.version
-        if version is not None and not same_version(version, info.provider.version):
+        if version is not None and not same_version(version, info.build.version):
             raise UnfitError(say("provider.built", name=info.name, library=info.library, version=version))
 
 

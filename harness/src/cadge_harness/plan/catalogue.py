@@ -13,8 +13,8 @@ from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
 from cadge_results.formats.base import Place, Wait
 from cadge_results.formats.complaint import nearest
+from cadge_results.plugins.build import AT, Build, matches
 from cadge_results.plugins.floor import PREFIX
-from cadge_results.plugins.provider import AT, Provider, matches
 
 AS_IT_IS = {"native": 0, "mpi": 0, "rdma": 1}
 """Styles that use a library as it is: its messages before its one-sided operations."""
@@ -55,23 +55,23 @@ class Description:
 class LayerInfo:
     """One layer. `absent` is None where it was built; `description` is None where nobody asked the driver.
 
-    provider: whose build of its library serves it; None for what the build found by itself.
+    build: which build of its library, or of Cadge, serves it; None for the build tree's own.
     """
 
     file: LayerFile
     absent: Refusal | None = None
     description: Description | None = None
-    provider: Provider | None = None
+    build: Build | None = None
 
     @property
     def name(self) -> str:
-        """The layer's name: its adapter's, and whose build of the library serves it where that was chosen."""
-        return f"{self.file.name}{AT}{self.provider.label(self.file.substrate)}" if self.provider else self.file.name
+        """The layer's name: its adapter's, and which build serves it where that was chosen."""
+        return f"{self.file.name}{AT}{self.build.label(self.file.substrate)}" if self.build else self.file.name
 
     @property
     def library(self) -> str:
         """The name of the library that serves it."""
-        return self.provider.title if self.provider else self.file.library
+        return self.build.title if self.build and not self.build.of_cadge else self.file.library
 
 
 def no_layer(name: str, likely: Iterable[str]) -> str:
@@ -115,7 +115,7 @@ class Catalogue:
     @property
     def usual(self) -> tuple[LayerInfo, ...]:
         """The layers that `all` stands for: each once, with the library that the build found by itself."""
-        return tuple(info for info in self.layers if info.provider is None)
+        return tuple(info for info in self.layers if info.build is None)
 
     def matching(self, wanted: str) -> tuple[str, ...]:
         """Return what a name stands for: its layer, or with `*` every layer that matches; nothing for unknown ones."""
@@ -132,7 +132,7 @@ class Catalogue:
 def read_catalogue(checkout: Checkout) -> Catalogue:
     """Read every layer file and look into the build tree. Raises UsageError for a wrong layer file."""
     layers = []
-    providers = read_providers(checkout)
+    builds = read_providers(checkout)
     for path in sorted(checkout.layers.glob("*/*.layer.yml")):
         file = load_document(path.read_text(encoding="utf-8"), LayerFile, source=str(path))
         if file.style == SHIM_STYLE:
@@ -141,18 +141,18 @@ def read_catalogue(checkout: Checkout) -> Catalogue:
         if file.name != expected:
             raise UsageError(f"{path}: style and substrate make {file.name}, but the file's place says {expected}")
         layers.append(LayerInfo(file=file, absent=_absent(checkout, file.name)))
-        layers += _with_providers(checkout, file, providers)
+        layers += _with_builds(checkout, file, builds)
     shims = sorted(path.stem.removeprefix("shim-") for path in checkout.modules.glob("shim-*.so"))
     return Catalogue(tuple(layers), tuple(shims))
 
 
-def _with_providers(checkout: Checkout, file: LayerFile, providers: Mapping[str, Provider]) -> Iterator[LayerInfo]:
-    """Yield a layer for each provider that the build took for an adapter."""
+def _with_builds(checkout: Checkout, file: LayerFile, builds: Mapping[str, Build]) -> Iterator[LayerInfo]:
+    """Yield a layer for each build that an adapter was made with."""
     for path in sorted(checkout.modules.glob(f"{file.name}{AT}*{OF_LAYER}")):
-        provider = providers.get(path.read_text(encoding="utf-8").strip())
+        build = builds.get(path.read_text(encoding="utf-8").strip())
         name = path.name.removesuffix(OF_LAYER)
-        if provider is not None and name == f"{file.name}{AT}{provider.label(file.substrate)}":
-            yield LayerInfo(file=file, absent=_absent(checkout, name), provider=provider)
+        if build is not None and name == f"{file.name}{AT}{build.label(file.substrate)}":
+            yield LayerInfo(file=file, absent=_absent(checkout, name), build=build)
 
 
 def _absent(checkout: Checkout, name: str) -> Refusal | None:

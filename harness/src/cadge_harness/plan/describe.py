@@ -19,6 +19,7 @@ from pathlib import Path
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
 from cadge_harness.plan.surroundings import NOTHING_STATED, ask, variables
+from cadge_harness.providers.folder import driver_of
 from cadge_results import Reason
 from cadge_results.formats.base import Place, Wait
 from cadge_results.store.usercache import cache_folder, cached, keep
@@ -43,16 +44,20 @@ def describe_layers(
     if not checkout.driver.is_file():
         return catalogue
     asked = [info for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
-    # what an inventory states of the system's libraries would lead a provider's to them
-    around = {info.name: info.provider.environment if info.provider else stated for info in asked}
-    answers = _recall(checkout, around)
+    # what an inventory states of the system's libraries would lead another build of them there
+    around = {
+        info.name: stated if info.build is None or info.build.of_cadge else info.build.environment for info in asked
+    }
+    drivers = {info.name: driver_of(checkout, info.build) for info in asked}
+    answers = _recall(checkout, around, drivers)
     if unknown := [name for name in around if name not in answers]:
         from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most answers to read
 
         # before asking: it may be built meanwhile
-        keys = {name: _key_of(checkout, name, around[name]) for name in unknown}
+        keys = {name: _key_of(checkout, name, drivers[name], around[name]) for name in unknown}
         with ThreadPoolExecutor(max_workers=2) as pool:
-            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, around[name]), unknown), strict=True))
+            said = pool.map(lambda name: _ask(name, checkout, drivers[name], around[name]), unknown)
+            new = dict(zip(unknown, said, strict=True))
         found = {name: answer for name, answer in new.items() if answer is not None}
         # What cannot be loaded, or is forbidden, may be mended without a change of its module: it is asked each time.
         lasting = {
@@ -67,9 +72,9 @@ def describe_layers(
     return replace(catalogue, layers=layers)
 
 
-def _ask(name: str, checkout: Checkout, stated: Mapping[str, str]) -> Mapping[str, object] | None:
+def _ask(name: str, checkout: Checkout, driver: Path, stated: Mapping[str, str]) -> Mapping[str, object] | None:
     modules = str(checkout.modules.absolute())
-    return ask(checkout.driver, "describe", "--modules", modules, "--layer", name, stated=stated)
+    return ask(driver, "describe", "--modules", modules, "--layer", name, stated=stated)
 
 
 def read_description(raw: Mapping[str, object]) -> Description:
@@ -133,20 +138,22 @@ _BYTES_MAX = 4 * 2**20
 _LINKER = Path("/etc/ld.so.cache")
 
 
-def _key_of(checkout: Checkout, name: str, stated: Mapping[str, str] = NOTHING_STATED) -> str:
+def _key_of(checkout: Checkout, name: str, driver: Path, stated: Mapping[str, str] = NOTHING_STATED) -> str:
     """Return what an answer of a module depends on, as one word; the answer holds for this key alone.
 
     `stated` are the variables that an inventory states for endpoints.
     """
-    files = [_state(path) for path in (checkout.modules / f"{name}.so", checkout.driver, _LINKER)]
+    files = [_state(path) for path in (checkout.modules / f"{name}.so", driver, _LINKER)]
     text = json.dumps([name, files, sorted(variables(stated).items()), os.uname().release, os.geteuid()])
     return f"{name} {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"
 
 
-def _recall(checkout: Checkout, around: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, object]]:
+def _recall(
+    checkout: Checkout, around: Mapping[str, Mapping[str, str]], drivers: Mapping[str, Path]
+) -> dict[str, Mapping[str, object]]:
     """Return the answers of those modules that are as they were when they gave them; `around`: their variables."""
     kept = _read(checkout)
-    keys = {name: _key_of(checkout, name, stated) for name, stated in around.items()} if kept else {}
+    keys = {name: _key_of(checkout, name, drivers[name], stated) for name, stated in around.items()} if kept else {}
     return {name: kept[key] for name, key in keys.items() if key in kept}
 
 

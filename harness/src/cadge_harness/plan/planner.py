@@ -42,7 +42,7 @@ from cadge_results import (
 )
 from cadge_results.formats.plan import PlanEstimate
 from cadge_results.formats.sweep import LayerEntry
-from cadge_results.plugins.provider import AT
+from cadge_results.plugins.build import AT
 
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
@@ -130,17 +130,17 @@ def make_plan(
 
 
 def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
-    """Return a plan that says whose builds of their libraries serve its layers, where they were chosen.
+    """Return a plan that says which builds serve its layers, where they were chosen.
 
     And what is known of layers beside plain programs over the library that the build found by itself.
     """
     names = {point.subject.layer for point in plan.points}
     used = [info for info in catalogue.layers if info.name in names]
-    providers = {info.name: info.provider for info in used if info.provider}
-    beside = {info.name: info.file.beside_native for info in used if info.file.beside_native and not info.provider}
-    if not providers and not beside:
+    builds = {info.name: info.build for info in used if info.build}
+    beside = {info.name: info.file.beside_native for info in used if info.file.beside_native and not info.build}
+    if not builds and not beside:
         return plan
-    return plan.model_copy(update={"providers": providers, "beside_native": beside})
+    return plan.model_copy(update={"providers": builds, "beside_native": beside})
 
 
 def _baseline_missing(making: PlanDraft) -> list[str]:
@@ -148,6 +148,8 @@ def _baseline_missing(making: PlanDraft) -> list[str]:
     label = making.sweep.baseline
     if label is None or any(key.subject.label == label for key in making.drafts):
         return []
+    if label.startswith(AT) and any(key.subject.layer.endswith(label) for key in making.drafts):
+        return []  # a build, on which each layer is judged against itself
     return [f"{label}, which this sweep judges layers against, is not measured: none is called faster or slower"]
 
 

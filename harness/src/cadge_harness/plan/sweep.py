@@ -21,9 +21,9 @@ from cadge_results.formats.base import Place, Wait
 from cadge_results.formats.complaint import EXAMPLE, Complaint, nearest, with_example
 from cadge_results.formats.point import Value
 from cadge_results.formats.sweep import ALL_LAYERS, SAME, Focus, PatternEntry
+from cadge_results.plugins.build import AT, matches
 from cadge_results.plugins.parameter import Parameter
 from cadge_results.plugins.pattern_problems import ENDPOINTS_MAX
-from cadge_results.plugins.provider import AT, matches
 from cadge_results.units import format_bytes, parse_bytes, parse_ns
 
 _SEVERAL = re.compile(r"\s*,\s*|\s+(?=[0-9])")

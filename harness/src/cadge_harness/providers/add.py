@@ -19,7 +19,7 @@ from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, 
 from cadge_harness.providers.found import LibraryBuild, Where, find
 from cadge_harness.providers.library import LibraryFile, library_of
 from cadge_harness.providers.wheel import install, version_of
-from cadge_results.plugins.provider import Provider, Source, same_version
+from cadge_results.plugins.build import Build, Source, same_version
 
 _BUILD_S = 900
 _LOAD_S = 60
@@ -54,7 +54,7 @@ def read_asked(name: str, origin: str) -> ProviderRequest:
     return ProviderRequest(library=library, version=version, source=found, argument=argument)
 
 
-def add(checkout: Checkout, asked: ProviderRequest) -> Provider:
+def add(checkout: Checkout, asked: ProviderRequest) -> Build:
     """Make a provider's folder. Raises UsageError, UnfitError; then nothing is left behind."""
     library = library_of(checkout, asked.library)
     work = providers_folder(checkout) / f"{asked.library}-{os.getpid()}{PART}"
@@ -79,12 +79,12 @@ def add(checkout: Checkout, asked: ProviderRequest) -> Provider:
     return provider
 
 
-def _rpath(provider: Provider) -> str:
+def _rpath(provider: Build) -> str:
     """Return where modules find it: a folder as seen from the provider's own, or an absolute one."""
     return "" if provider.source == "system" else str(Path(provider.file).parent)
 
 
-def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Provider, LibraryBuild]:
+def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Build, LibraryBuild]:
     sha256, origin, extra = None, asked.argument, dict[str, str]()
     environment = dict(os.environ)
     match asked.source:
@@ -109,8 +109,8 @@ def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Pro
     found = find(library, where)
     if asked.version and not same_version(found.version, asked.version):
         raise UsageError(f"{library.title} {asked.version} was asked for, and {asked.source} has {found.version}")
-    provider = Provider(
-        schema_=Provider.schema_id(),
+    provider = Build(
+        schema_=Build.schema_id(),
         library=asked.library,
         title=library.title,
         version=found.version,
@@ -132,7 +132,7 @@ def _inside(path: Path, work: Path) -> str:
     return str(whole.relative_to(work)) if whole.is_relative_to(work) else str(whole)
 
 
-def build(checkout: Checkout, provider: Provider) -> tuple[str, ...]:
+def build(checkout: Checkout, provider: Build) -> tuple[str, ...]:
     """Build every layer that can use it; returns their names. Raises UnfitError with the compiler's last words."""
     argv = [
         "make",
@@ -146,7 +146,7 @@ def build(checkout: Checkout, provider: Provider) -> tuple[str, ...]:
         done = subprocess.run(
             argv,
             cwd=checkout.root,
-            env=_for_make(os.environ),
+            env=for_make(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -167,7 +167,8 @@ def built_with(checkout: Checkout, name: str) -> tuple[str, ...]:
     return tuple(path.name.removesuffix(OF_LAYER) for path in beside if path.read_text().strip() == name)
 
 
-def _for_make(environment: Mapping[str, str]) -> dict[str, str]:
+def for_make(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what another make, or a user for it, has said."""
     return {name: value for name, value in environment.items() if name not in _DROPPED}
 
 

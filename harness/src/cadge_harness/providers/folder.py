@@ -12,7 +12,7 @@ from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_results.errors import ResultsError
 from cadge_results.formats.complaint import nearest
-from cadge_results.plugins.provider import MADE_FOR_PROVIDER, Provider
+from cadge_results.plugins.build import MADE_FOR_PROVIDER, Build
 
 FILE = "provider.json"
 MAKE = "provider.mk"
@@ -28,7 +28,7 @@ def providers_folder(checkout: Checkout) -> Path:
     return checkout.build / "providers"
 
 
-def read_providers(checkout: Checkout) -> dict[str, Provider]:
+def read_providers(checkout: Checkout) -> dict[str, Build]:
     """Return every provider by its name. Raises UnfitError for one whose file cannot be read."""
     found = {}
     for path in sorted(providers_folder(checkout).glob(f"*/{FILE}")):
@@ -37,10 +37,10 @@ def read_providers(checkout: Checkout) -> dict[str, Provider]:
     return found
 
 
-def read_provider(path: Path) -> Provider:
+def read_provider(path: Path) -> Build:
     """Return the provider of a file. Raises UnfitError."""
     try:
-        return Provider.parse(path.read_bytes(), source=str(path))
+        return Build.parse(path.read_bytes(), source=str(path))
     except (OSError, ResultsError) as error:
         name = path.parent.name
         raise UnfitError(
@@ -48,9 +48,14 @@ def read_provider(path: Path) -> Provider:
         ) from error
 
 
-def make_text(
-    provider: Provider, packages: Iterable[str], cflags: Sequence[str], libs: Sequence[str], rpath: str
-) -> str:
+def driver_of(checkout: Checkout, build: Build | None) -> Path:
+    """Return the driver that measures a layer: that of its build, where it has one of its own."""
+    if build is None or build.driver is None:
+        return checkout.driver
+    return providers_folder(checkout) / build.name / build.driver
+
+
+def make_text(provider: Build, packages: Iterable[str], cflags: Sequence[str], libs: Sequence[str], rpath: str) -> str:
     """Return what the build of layers is told of a provider."""
     values = {
         "LIBRARY": provider.library,

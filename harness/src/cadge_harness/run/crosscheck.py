@@ -17,7 +17,7 @@ from cadge_harness.words import ended_how
 from cadge_results import Check, LaunchRecord, NodeFacts
 from cadge_results.formats.record import HostCounters
 from cadge_results.formats.result import Attempt, PathFacts
-from cadge_results.plugins.provider import Provider, loaded_otherwise
+from cadge_results.plugins.build import Build, loaded_otherwise, run_otherwise
 
 STRAY_BYTES_MIN = 256 * 1024
 """Below this much payload counters say nothing: control traffic is as large."""
@@ -42,20 +42,18 @@ HASH_SHOWN = 8
 """Of a SHA-256 in hexadecimal digits."""
 
 
-def crosschecks(
-    record: LaunchRecord, *, own_traffic: bool = False, provider: Provider | None = None
-) -> tuple[Check, ...]:
+def crosschecks(record: LaunchRecord, *, own_traffic: bool = False, build: Build | None = None) -> tuple[Check, ...]:
     """Return every verdict on a launch; none for one that measured nothing.
 
-    `own_traffic`: processes of one of its patterns speak over the data network beside the layer. `provider`: whose
-    build of its library was chosen to serve the layer.
+    `own_traffic`: processes of one of its patterns speak over the data network beside the layer. `build`: which
+    was chosen to serve the layer.
     """
     result = record.result
     if result is None or result.status != "done":
         return ()
     return (
         _as_asked(record),
-        *((_library(record, provider),) if provider else ()),
+        *((_build(record, build),) if build else ()),
         _link(record),
         ended_well(record),
         counters_read(record),
@@ -63,23 +61,26 @@ def crosschecks(
     )
 
 
-def with_crosschecks(
-    record: LaunchRecord, *, own_traffic: bool = False, provider: Provider | None = None
-) -> LaunchRecord:
+def with_crosschecks(record: LaunchRecord, *, own_traffic: bool = False, build: Build | None = None) -> LaunchRecord:
     """Return the record with its verdicts."""
-    verdicts = crosschecks(record, own_traffic=own_traffic, provider=provider)
+    verdicts = crosschecks(record, own_traffic=own_traffic, build=build)
     return record.model_copy(update={"crosschecks": verdicts})
 
 
-def _library(record: LaunchRecord, provider: Provider) -> Check:
-    """Judge what was really loaded: the library of the provider that the layer is called by."""
-    library = record.result.library if record.result is not None else None
-    if library is None:
+def _build(record: LaunchRecord, build: Build) -> Check:
+    """Judge what was really loaded: the library, or the adapter and the driver, of the build that the layer names."""
+    result = record.result
+    if build.of_cadge:
+        drivers = {one.build_id for one in result.objects if one.how == "program"} if result else set()
+        adapter = result.adapter.build_id if result and result.adapter else None
+        wrong = run_otherwise(build, record.launch.layer, adapter, drivers)
+    elif result is None or result.library is None:
         wrong = "the driver did not say what was loaded"
     else:
-        wrong = loaded_otherwise(provider, library.stated_version, library.file, library.build_id)
-    detail = f"{record.launch.layer} is not served by {provider.title} {provider.version}: {wrong}" if wrong else ""
-    return Check(name="library_as_asked", ok=not wrong, detail=detail)
+        library = result.library
+        wrong = loaded_otherwise(build, library.stated_version, library.file, library.build_id)
+    detail = f"{record.launch.layer} is not served by {build.title} {build.version}: {wrong}" if wrong else ""
+    return Check(name="build_as_asked" if build.of_cadge else "library_as_asked", ok=not wrong, detail=detail)
 
 
 def _as_asked(record: LaunchRecord) -> Check:

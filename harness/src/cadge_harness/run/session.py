@@ -190,8 +190,8 @@ class Session:
             files = plan.patterns
             used = {point.workload.pattern for point in record.launch.points}
             own_traffic = any(files[name].own_traffic for name in used & files.keys())
-            provider = plan.providers.get(record.launch.layer)
-            self.writer.add_launch(with_crosschecks(record, own_traffic=own_traffic, provider=provider))
+            build = plan.providers.get(record.launch.layer)
+            self.writer.add_launch(with_crosschecks(record, own_traffic=own_traffic, build=build))
         except DuplicateLaunchError:
             return
         except FormatError as error:

@@ -16,11 +16,11 @@ from cadge_results.formats.base import Document, FileName, Frozen, Launcher, Pla
 from cadge_results.formats.point import POINT_ID, Subject, Workload
 from cadge_results.formats.reason import Reason
 from cadge_results.formats.trace import TraceFacts
+from cadge_results.plugins.build import AT, Build, adapter_of
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import BesideNative
 from cadge_results.plugins.parameter import holds
 from cadge_results.plugins.pattern import PatternFile
-from cadge_results.plugins.provider import Provider
 
 
 class PlanPoint(Frozen):
@@ -137,7 +137,7 @@ class Plan(Document):
     """Every pattern, and every form of floors, that a point has."""
     floors: dict[str, FloorFile] = Field(default_factory=dict)
     """Every floor that a point has, by its name in the place of a layer's."""
-    providers: dict[str, Provider] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    providers: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Whose build of its library serves a layer, by the layer's name, where the build did not find it by itself."""
     beside_native: dict[str, tuple[BesideNative, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """What is known of layers beside plain programs over the same library, by the layer's name."""
@@ -182,6 +182,17 @@ class Plan(Document):
         """What the sweep declares that layers are judged against, by its label; None where it declares nothing."""
         found = self.sweep.get("baseline")
         return found if isinstance(found, str) else None
+
+    def baseline_of(self, label: str) -> str | None:
+        """Return what a layer is judged against, by its label.
+
+        Where the baseline is a build, as `@cadge-1a2b3c4d5e`, that is the same layer on that build.
+        """
+        base = self.baseline
+        if base is None or not base.startswith(AT):
+            return base
+        layer, space, more = label.partition(" ")
+        return f"{adapter_of(layer)}{base}{space}{more}"
 
     @property
     def same_within(self) -> float | None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a layer on a provider is called, and whether what was loaded is that provider's."""
+"""What a layer on a build is called, and whether what was loaded is that build's."""
 
 from __future__ import annotations
 
 import pytest
 
-from cadge_results.plugins.provider import Provider, adapter_of, loaded_otherwise, matches, same_version
+from cadge_results.plugins.build import Build, adapter_of, loaded_otherwise, matches, run_otherwise, same_version
 
 
-def provider(**changes: object) -> Provider:
+def build(**changes: object) -> Build:
     usual = {
         "schema": "cadge.provider/1",
         "library": "ucx",
@@ -18,18 +18,18 @@ def provider(**changes: object) -> Provider:
         "origin": "a wheel",
         "file": "root/lib/libucp.so.0",
     }
-    return Provider.model_validate({**usual, **changes})
+    return Build.model_validate({**usual, **changes})
 
 
 def test_a_label_names_the_library_where_the_layer_does_not() -> None:
-    assert provider().label("ucx") == "1.22.0"
-    assert provider(library="mpich", version="5.0.2").label("p2p") == "mpich-5.0.2"
+    assert build().label("ucx") == "1.22.0"
+    assert build(library="mpich", version="5.0.2").label("p2p") == "mpich-5.0.2"
 
 
-@pytest.mark.parametrize("version", ["", "x", "1/2", "1@2", "../1", "1 2"])
+@pytest.mark.parametrize("version", ["", "-1", "1/2", "1@2", "../1", "1 2"])
 def test_a_version_is_part_of_file_names(version: str) -> None:
     with pytest.raises(ValueError, match="version"):
-        provider(version=version)
+        build(version=version)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,35 @@ FOLDER = "/home/u/.cache/cadge/c-h1/build/providers/ucx-1.22.0/root/lib/libucp.s
 def test_what_was_loaded(
     changes: dict[str, object], version: str, file: str | None, build_id: str | None, says: str
 ) -> None:
-    assert loaded_otherwise(provider(**changes), version, file, build_id) == says
+    assert loaded_otherwise(build(**changes), version, file, build_id) == says
+
+
+OWN = build(library="cadge", version="1a2b3c4d5e", source="revision", file="root/bin/cadge-driver", build_id="ab" * 20)
+OTHER = "its build id is efefefefefef"
+OWN = OWN.model_copy(update={"adapters": {"native-ucx": "cd" * 20}})
+
+
+def test_a_build_of_cadge_names_itself_whatever_the_layer_is_called() -> None:
+    assert (OWN.label("ucx"), OWN.of_cadge, OWN.driver) == ("cadge-1a2b3c4d5e", True, "root/bin/cadge-driver")
+    assert (build().of_cadge, build().driver) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("layer", "adapter", "drivers", "says"),
+    [
+        ("native-ucx@cadge-1a2b3c4d5e", "cd" * 20, ["ab" * 20], ""),
+        ("native-ucx", "ef" * 20, ["ab" * 20], f"of its adapter, {OTHER}, not cdcdcdcdcdcd"),
+        (
+            "native-ucx",
+            "cd" * 20,
+            ["ab" * 20, "ef" * 20],
+            f"of its driver, {OTHER}, not abababababab",
+        ),
+        ("native-ucx", "cd" * 20, [None], "the build id of its driver is not known"),
+        ("native-ucx", "cd" * 20, [], "the build id of its driver is not known"),
+        ("native-ucx", None, ["ab" * 20], "the build id of its adapter is not known"),
+        ("am-ucx", "cd" * 20, ["ab" * 20], "the build id of its adapter is not known"),
+    ],
+)
+def test_what_a_launch_of_another_build_ran(layer: str, adapter: str | None, drivers: list[str], says: str) -> None:
+    assert run_otherwise(OWN, layer, adapter, drivers) == says

@@ -19,6 +19,7 @@ from cadge_analysis import units
 from cadge_analysis.messages import say
 from cadge_analysis.page.parts.since import findings_of
 from cadge_analysis.stats import load
+from cadge_analysis.stats.decide import decide
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.versus.against import Against, against
@@ -70,6 +71,48 @@ def verdicts(found: Against) -> dict[tuple[str, str], set[Verdict]]:
     for change in found.changes:
         said.setdefault((change.series, change.case.pattern), set()).add(change.judged.verdict)
     return said
+
+
+OLD, NEW = "@cadge-aaaaaaaaaa", "@cadge-bbbbbbbbbb"
+
+
+def test_two_builds_are_compared_adapter_by_adapter_as_one_family(tmp_path: Path) -> None:
+    """As `cadge ab` plans it: the layers of each build under their adapters' names, and the control beside itself."""
+
+    def slow(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        if point["subject"]["layer"] == SLOW + NEW and point["workload"]["pattern"] == "rpc":
+            synthetic.set_samples(attempt, [(60_000, 400)])
+
+    layers = tuple(f"{name}{build}" for name in (FAST, SLOW) for build in (OLD, NEW))
+    campaign = made(
+        tmp_path, layers=layers, sweep={"baseline": OLD, "looks": [9, 14]}, twins=[FAST + OLD], attempt_hook=slow
+    )
+    whole = side(campaign)
+    old, new = (replace(whole, name=name, build=name) for name in (OLD, NEW))
+    found = against(old, new, 0.05)
+    assert {(change.series, change.case.pattern) for change in found.changes} == {
+        (name, pattern) for name in (FAST, SLOW) for pattern in ("rpc", "stream")
+    }
+    assert len(found.changes) == 8
+    assert not found.left
+    assert {(one.series, one.case.pattern) for one in found.changes if one.judged.verdict is Verdict.SLOWER} >= {
+        (SLOW, "rpc")
+    }
+    control = against(replace(old, build=""), replace(old, build="", again=True), 0.05)
+    assert {change.series for change in control.changes} == {FAST + OLD}
+    assert {one.series for one in control.left} == {FAST + NEW, SLOW + OLD, SLOW + NEW}
+
+
+def test_looks_decide_each_layer_beside_itself_on_the_old_build(tmp_path: Path) -> None:
+    layers = tuple(f"{name}{build}" for name in (FAST, SLOW) for build in (OLD, NEW))
+    campaign = made(tmp_path, layers=layers, sweep={"baseline": OLD, "looks": [9, 14]})
+    decision = decide(campaign, 2, version="1")
+    points = campaign.plan.by_id
+    compared = [one for family in decision.families for one in (*family.decided, *family.undecided)]
+    pairs = {(points[one.point_id].subject.layer, points[one.baseline_id].subject.layer) for one in compared}
+    assert pairs == {(name + NEW, name + OLD) for name in (FAST, SLOW)}
+    assert len(compared) == 8
+    assert decision.leading == ()
 
 
 def test_a_campaign_beside_itself(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
     if one is None:
         if why := verdicts.without.get(row.cell.point_id):
             return Value(text=units.MISSING, reason=why)
-        if row.cell.series.label == verdicts.baseline:
+        if row.cell.series.label in verdicts.baselines:
             return Value(text=units.MISSING, reason="the baseline")
         if not row.cell.case.does_rank:
             return Value(text=units.MISSING, reason=words.RANKS_NOTHING)

@@ -38,6 +38,7 @@ from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
+from cadge_results import Plan
 from cadge_results.plugins.layerfile import BesideNative
 
 say = partial(messages.say, "stats")
@@ -221,6 +222,8 @@ class CampaignVerdicts(FamilyVerdicts):
     """How many were planned: from EPOCHS_LEAST on verdicts are over them."""
     baseline_chosen: bool = False
     """The baseline is not the sweep's: it was chosen after the measurement."""
+    baselines: frozenset[str] = frozenset()
+    """The layers that others are judged against: of builds of Cadge one for each adapter."""
     taxes: Mapping[str, BesideNative] = field(default_factory=dict)
     """What is known of points beside plain programs over the same library, by point: wherever these are ranked."""
 
@@ -239,8 +242,11 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         for case, cells in drafts[family.key].cases.items():
             is_withheld = bool(withhold) or family.withheld
             groups[case] = judging.leading(case, cells, family, withheld=is_withheld)
+    plan = comparison.data.plan
+    labels = {series.label for series in comparison.data.layers}
     return CampaignVerdicts(
-        baseline=comparison.data.plan.baseline,
+        baseline=plan.baseline,
+        baselines=frozenset(label for label in labels if plan.baseline_of(label) == label),
         delta=judging.delta,
         looks=looks,
         families=families,
@@ -272,7 +278,7 @@ def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, with
 def paired_families(comparison: Comparison) -> dict[FamilyKey, list[PairedRatios]]:
     """Return what verdicts on main quantities are judged from, at all launches; no baseline: beside some layer."""
     judging = _Judging.of(comparison, None, MAIN)
-    return {key: judging.pairs(cases, comparison.data.plan.baseline) for key, cases in _cases(comparison, MAIN).items()}
+    return {key: judging.pairs(cases, comparison.data.plan) for key, cases in _cases(comparison, MAIN).items()}
 
 
 def _without(drafts: Mapping[FamilyKey, _Draft]) -> dict[str, str]:
@@ -381,26 +387,27 @@ class _Judging:
 
     def drafts(self, comparison: Comparison) -> dict[FamilyKey, _Draft]:
         """Pair the cells of all families."""
-        baseline = comparison.data.plan.baseline
-        return {key: self.draft(cases, baseline) for key, cases in _cases(comparison, self.measure).items()}
+        plan = comparison.data.plan
+        return {key: self.draft(cases, plan) for key, cases in _cases(comparison, self.measure).items()}
 
     def compared(self, ours: Cell, base: Cell) -> PairedRatios:
         """Pair two cells of a case."""
         return self.pairing.compared(ours, base, self.values.get(ours.point_id), self.values.get(base.point_id))
 
-    def draft(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> _Draft:
+    def draft(self, cases: Mapping[Case, Sequence[Cell]], plan: Plan) -> _Draft:
         """Pair the cells of a family with the baseline of their case."""
         compared: dict[str, tuple[Cell, PairedRatios]] = {}
         without: dict[str, str] = {}
         for cells in cases.values():
-            base = next((cell for cell in cells if cell.series.label == baseline), None)
-            if base is None:
-                continue
-            for cell in (cell for cell in cells if cell is not base):
+            by_label = {cell.series.label: cell for cell in cells}
+            for cell in cells:
+                base = by_label.get(plan.baseline_of(cell.series.label) or "")
+                if base is None or base is cell:
+                    continue
                 if cell.point_id in self.without:
                     without[cell.point_id] = self.without[cell.point_id]
                 elif base.point_id in self.without:
-                    without[cell.point_id] = f"{baseline}: {self.without[base.point_id]}"
+                    without[cell.point_id] = f"{base.series.label}: {self.without[base.point_id]}"
                 elif (found := self.compared(cell, base)).unlike:
                     without[cell.point_id] = found.unlike
                 else:
@@ -409,9 +416,9 @@ class _Judging:
         differences = [part for one in beside for part in one.stretches]
         return _Draft(cases, compared, differences, without)
 
-    def pairs(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> list[PairedRatios]:
+    def pairs(self, cases: Mapping[Case, Sequence[Cell]], plan: Plan) -> list[PairedRatios]:
         """Return the pairs of a family."""
-        compared = [one for _, one in self.draft(cases, baseline).compared.values()]
+        compared = [one for _, one in self.draft(cases, plan).compared.values()]
         return compared or list(self._beside_some(cases.values()))
 
     def _beside_some(self, cases: Iterable[Sequence[Cell]]) -> Iterator[PairedRatios]:

@@ -22,6 +22,7 @@ from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.formats.base import Place, Wait
+from cadge_results.plugins.build import AT
 from cadge_results.store.looks import spent_s
 
 say = partial(messages.say, "stats")
@@ -64,16 +65,13 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
 
 
 def _family(family: Family, data: Dataset) -> JudgedFamily:
-    base = {
-        cell.case: cell
-        for cell in data.cells
-        if cell.series.kind == "layer" and cell.series.label == data.plan.baseline
-    }
+    layers = {(cell.case, cell.series.label): cell for cell in data.cells if cell.series.kind == "layer"}
+    is_there = any(data.plan.baseline_of(label) == label for _, label in layers)
     decided: list[Compared] = []
     undecided: list[Compared] = []
     unmeasured: list[Compared] = []
     for one in family.cells:
-        beside = base[one.cell.case]
+        beside = layers[one.cell.case, data.plan.baseline_of(one.cell.series.label) or ""]
         found = Compared(
             point_id=one.cell.point_id, baseline_id=beside.point_id, says=one.says.value, level=one.verdict.level
         )
@@ -90,7 +88,7 @@ def _family(family: Family, data: Dataset) -> JudgedFamily:
         place=place,
         wait=wait,
         quantity=family.key.quantity,
-        baseline=data.plan.baseline if base else None,
+        baseline=data.plan.baseline if is_there else None,
         correlation=family.correlation,
         withheld=family.withheld,
         decided=tuple(decided),
@@ -100,7 +98,12 @@ def _family(family: Family, data: Dataset) -> JudgedFamily:
 
 
 def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tuple[str, ...]]:
-    """Yield the points of each case of which several layers may be the best, by more than what counts as the same."""
+    """Yield the points of each case of which several layers may be the best, by more than what counts as the same.
+
+    Where builds are compared nobody asks which layer is the best.
+    """
+    if (data.plan.baseline or "").startswith(AT):
+        return
     points = {(cell.case, cell.series): cell.point_id for cell in data.cells}
     for case, group in groups.items():
         if len(group.members) > 1 and not group.alike and not group.unlike:

@@ -214,9 +214,8 @@ def _of_layers(first: Side, second: Side) -> Iterator[Difference]:
 def _by_layer(side: Side) -> Mapping[tuple[str, str, str], Mapping[str, str]]:
     found = {}
     for (series, place, wait), stated in launch_facts(side.data).items():
-        if series.kind == "layer" and side.series in (None, series):
-            label = "" if side.series else series.label
-            found[label, place, wait] = {
+        if series.kind == "layer" and side.has(series):
+            found[side.shared_name(series), place, wait] = {
                 "library": " | ".join(dict.fromkeys(map(_library, stated))),
                 "adapter": " | ".join(dict.fromkeys(one.adapter_build_id[:12] for one in stated)),
                 "path": " | ".join(sorted({without_numbers(one.used) for one in stated})),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two sides of a comparison: a campaign whole, or one of its series."""
+"""The two sides of a comparison: a campaign whole, one of its series, or those of one build."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from functools import cached_property
 from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers, Numbers, lean
+from cadge_results.formats.point import label_of
+from cadge_results.plugins.build import adapter_of
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
@@ -17,13 +19,19 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """A campaign, or one series of it."""
+    """A campaign, one series of it, or the series of one build.
+
+    build: what follows the adapter in the names of these layers, as in `@cadge-1a2b3c4d5e`; their adapters' names are
+    what both sides have in common. again: the second series of what was measured twice, in place of the first.
+    """
 
     name: str
     data: Dataset
     series: Series | None = None
     measured: Mapping[str, Numbers] | None = None
     """What the whole campaign measured, by point, where that is at hand."""
+    build: str = ""
+    again: bool = False
 
     @classmethod
     def lean(cls, data: Dataset) -> Side:
@@ -36,9 +44,28 @@ class Side:
         """The cells of layers, by what they have in common with those of another side."""
         return {
             self.key(cell): cell
-            for cell in self.data.cells
-            if cell.series.kind == "layer" and self.series in (None, cell.series)
+            for cell in (self.data.twins if self.again else self.data.cells)
+            if cell.series.kind == "layer" and self.has(cell.series)
         }
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether it is a campaign, and no part of one."""
+        return self.series is None and not self.build
+
+    def has(self, series: Series) -> bool:
+        """Tell whether a series is one of this side."""
+        if self.build and series.layer != adapter_of(series.layer) + self.build:
+            return False
+        return self.series in (None, series)
+
+    def shared_name(self, series: Series) -> str:
+        """Return what a series of this side is called on both; "" where a side is one series."""
+        if self.series is not None:
+            return ""
+        if self.build:
+            return label_of(adapter_of(series.layer), series.shims, series.settings)
+        return series.label
 
     @cached_property
     def _hosts_of_points(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
@@ -81,7 +108,7 @@ class Side:
     def key(self, cell: Cell) -> Key:
         """Return what makes a cell of the other side the same one."""
         case = cell.case
-        return "" if self.series else cell.series.label, case.place, case.wait, _workload(cell)
+        return self.shared_name(cell.series), case.place, case.wait, _workload(cell)
 
 
 def _workload(cell: Cell) -> str:

@@ -143,11 +143,11 @@ def _ratios(rows: Sequence[Row], data: Dataset, name: str) -> tuple[str, dict[st
     wanted = any if name == rows[0].cell.case.file.axis else all  # floors are of one number of processes
     if wanted(row.ratio is not None for row in rows):
         return THE_FLOOR, {row.cell.point_id: row.ratio for row in rows}
-    base = {_at(row, name): row for row in rows if row.cell.series.label == data.plan.baseline}
+    at_label = {(_at(row, name), row.cell.series.label): row for row in rows}
     several = len({row.cell.series for row in rows}) > 1
     found: dict[str, Estimate | None] = dict.fromkeys(row.cell.point_id for row in rows)
     for row in rows if several else ():
-        at = base.get(_at(row, name))
+        at = at_label.get((_at(row, name), data.plan.baseline_of(row.cell.series.label) or ""))
         if at is not None and at.numbers.central.value > 0 and not unlike((row.cell, at.cell)):
             found[row.cell.point_id] = intervals.ratio(row.numbers.by_round, at.numbers.by_round)
     return data.plan.baseline or THE_FLOOR, found

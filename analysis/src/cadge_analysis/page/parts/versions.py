@@ -23,7 +23,7 @@ from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.versus import change_words
 from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.sides import Side
-from cadge_results.plugins.provider import AT, adapter_of
+from cadge_results.plugins.build import AT, adapter_of
 
 say = partial(messages.say, "report")
 
@@ -48,12 +48,16 @@ def versions(data: Dataset, facts: Facts, delta: float) -> Region | None:
 
 
 def _groups(data: Dataset) -> list[list[Series]]:
-    """Return plain layers of the same adapter that are several; the one without a provider comes first."""
+    """Return plain layers of the same adapter that are several; the baseline, or the one on no build, comes first."""
     by_adapter: dict[str, list[Series]] = defaultdict(list)
     for series in data.layers:
         if not series.shims and not series.settings:
             by_adapter[adapter_of(series.layer)].append(series)
-    ordered = (sorted(several, key=lambda one: (AT in one.layer, one.layer)) for several in by_adapter.values())
+
+    def place(one: Series) -> tuple[bool, bool, str]:
+        return one.label != data.plan.baseline_of(one.label), AT in one.layer, one.layer
+
+    ordered = (sorted(several, key=place) for several in by_adapter.values())
     return [several for several in ordered if len(several) > 1]
 
 
@@ -72,17 +76,20 @@ def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> 
 
     rows = []
     for series in (one for several in groups for one in several):
-        provider = data.plan.providers.get(series.layer)
-        origin = f"{provider.source}: {provider.origin}" if provider else say("versions.as_found")
-        lacks = "".join(f"; no {what}" for what in provider.lacks) if provider else ""
+        build = data.plan.providers.get(series.layer)
+        origin = f"{build.source}: {build.origin}" if build else say("versions.as_found")
+        more = "".join(f"; no {what}" for what in build.lacks) if build else ""
+        more += f"; {build.made_with}" if build and build.made_with else ""
+        own = bool(build and build.of_cadge)
         rows.append(
             (
                 series.label,
                 joined(one.library for one in said(series)) or units.MISSING,
                 joined(one.version for one in said(series)) or units.MISSING,
-                f"{origin}{lacks}",
+                f"{origin}{more}",
                 joined(one.file for one in said(series)) or units.MISSING,
-                joined(one.build_id[:BUILD_ID_DIGITS] for one in said(series)) or say("versions.no_build_id"),
+                joined((one.adapter_build_id if own else one.build_id)[:BUILD_ID_DIGITS] for one in said(series))
+                or say("versions.no_build_id"),
             )
         )
     return plain_table(title="What was loaded", columns=HEADS, rows=tuple(rows))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log1p
 from pathlib import Path
@@ -39,6 +39,18 @@ MEANS_MOST = 12
 HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "launches without a number")
 
 
+margin_option = click.option(
+    "--margin", default="5%", show_default=True, metavar="SHARE", help="Within this the sides are the same, e.g. 2.5%."
+)
+fail_on_option = click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="WHAT",
+    help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), undecided, refused, or "
+    "missing in the second.",
+)
+
+
 @dataclass(frozen=True)
 class FailOn:
     """What makes the exit code say so: a verdict, by at least this share; or cells that are not compared."""
@@ -59,23 +71,15 @@ class FailOn:
     + '  cadge compare last:8B last:4KiB --cell "am-ucx, within, poll, rpc"'
     + EXIT_CODES
 )
-@click.argument("first", metavar="CAMPAIGN[:LAYER]")
-@click.argument("second", metavar="CAMPAIGN[:LAYER]")
+@click.argument("first", metavar="CAMPAIGN[:LAYER|:@BUILD]")
+@click.argument("second", metavar="CAMPAIGN[:LAYER|:@BUILD]")
 @click.option(
     "--cell",
     metavar="CELL",
     help="Show this cell of both, side by side: path, protocol, copies, settings, versions, costs, machine.",
 )
-@click.option(
-    "--margin", default="5%", show_default=True, metavar="SHARE", help="Within this the sides are the same, e.g. 2.5%."
-)
-@click.option(
-    "--fail-on",
-    multiple=True,
-    metavar="WHAT",
-    help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), undecided, refused, or "
-    "missing in the second.",
-)
+@margin_option
+@fail_on_option
 @click.option("--across-hosts", is_flag=True, help="Compare machines: do not refuse other hosts or processors.")
 @click.option(
     "--vary",
@@ -104,7 +108,8 @@ def compare(
 ) -> int:
     """Compare two campaigns, or two layers: what differed in their conditions, and what became faster or slower.
 
-    Each side is a campaign (its id, or `last`), or a layer of one as reports name it. Layers of one campaign are
+    Each side is a campaign (its id, or `last`), a layer of one as reports name it, or all its layers on one build
+    (last:@1.22.0). Layers of one campaign are
     compared round by round, as the campaign's own verdicts are. Between campaigns the machine drifts: what all series
     did alike, floors among them, is told and taken out of each change, and intervals are wider by how far series drift
     apart; with fewer than five series in common the self-test of this machine says how far that is. Where layers moved
@@ -135,27 +140,37 @@ def compare(
             raise UsageError(say("general.json_needs_file", what="the page"))
     else:
         refuse_options(("vary",), "is for --format html")
-    wanted = [_fail_on(text) for text in fail_on]
+    wanted = fail_on_of(fail_on)
     share = margin_of(margin)
     sides = two_sides(results, first, second, lean=kind != "html")  # the page shows tails
     found = against(*sides, share, across_hosts=across_hosts)
     data = document(found)
-    text = _page(found, sides, vary) if kind == "html" else edition(_blocks(found, everything=everything), kind)
+    text = _page(found, sides, vary) if kind == "html" else edition(blocks_of(found, everything=everything), kind)
     lines = output.put(
         text, out, say("general.one_file") if kind == "html" else "", list(_counts(found))[:1] if found.changes else ()
     )
     if out is not None:
         data |= {"file": str(out)}
+    return output.finish(code_of(found, wanted, output), data, lines)
+
+
+def code_of(found: Against, wanted: Sequence[FailOn], output: Output) -> int:
+    """Return the exit code of a comparison, and say why it is not 0."""
     if not found.changes:
         why = say("compare.all_refused") if found.refused else say("compare.none_in_common")
         output.problem(say("compare.nothing_compared", why=why))
-        return output.finish(EXIT_NOTHING, data, lines)
+        return EXIT_NOTHING
     failed = [one for one in wanted if _holds(one, found)]
     for one in failed:
         limit = f" by {100 * one.share:.3g} % or more" if one.share else ""
         of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
         output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
-    return output.finish(EXIT_CHANGED if failed else EXIT_OK, data, lines)
+    return EXIT_CHANGED if failed else EXIT_OK
+
+
+def fail_on_of(texts: Iterable[str]) -> list[FailOn]:
+    """Read what --fail-on names. Raises UsageError."""
+    return [_fail_on(text) for text in texts]
 
 
 def _side_by_side(
@@ -198,7 +213,8 @@ def _holds(what: FailOn, found: Against) -> int:
 # ---- for people ----
 
 
-def _blocks(found: Against, *, everything: bool) -> Iterator[Block]:
+def blocks_of(found: Against, *, everything: bool) -> Iterator[Block]:
+    """Yield a comparison for people."""
     from cadge_analysis.blocks.make import listed, plain, plain_table
 
     yield listed((f"first: {found.first}", f"second: {found.second}"))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
@@ -59,6 +59,16 @@ def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str
         yield from _sets(f"form of {name}", set(forms), set(workloads.floors[name].forms))
     reasons = _list(raw.get("reasons"))
     yield from _sets("reason", set(reasons), {str(reason) for reason in OF_THE_DRIVER})
+
+
+def pattern_differences(raw: Mapping[str, object], workloads: Workloads, names: Iterable[str]) -> Iterator[str]:
+    """Yield how a driver differs from the files of some patterns: a sentence each."""
+    has = _names(raw.get("patterns"))
+    for name in dict.fromkeys(names):
+        if name not in has:
+            yield f"its driver has no pattern {name}"
+        else:
+            yield from _pattern(name, has[name], workloads.patterns[name])
 
 
 def check_driver(checkout: Checkout) -> None:

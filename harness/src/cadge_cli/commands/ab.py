@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge ab`: two builds of Cadge, made here and measured round by round in one campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.commands.compare import FailOn, blocks_of, code_of, fail_on_of, fail_on_option, margin_option
+from cadge_cli.commands.run import measure
+from cadge_cli.options import (
+    EXAMPLES,
+    Measuring,
+    answers,
+    asking_options,
+    hosts_options,
+    listed,
+    looks_option,
+)
+from cadge_cli.output import Output, edition
+from cadge_cli.sides import margin_of, two_sides
+from cadge_cli.words import say
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError, UsageError
+from cadge_harness.paths import Checkout
+from cadge_harness.plan.catalogue import read_catalogue
+from cadge_harness.plan.narrow import Asked
+from cadge_harness.providers.pair import BuildPair, check_build, pair_builds, paired_sweep
+from cadge_harness.providers.source import Flags, SourceTree, find_sources, make_builds, uncommitted
+from cadge_harness.run.request import Request, read_request
+from cadge_results import Campaign
+from cadge_results.command import command
+from cadge_results.formats.point import AGAIN
+
+if TYPE_CHECKING:
+    from cadge_analysis.versus.against import Against
+
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0    measured; nothing that --fail-on names was found\n"
+    "  1    measured, but an attempt failed or is unsound\n"
+    "  2    a revision, a folder or an option is wrong\n"
+    "  3    a side does not compile (its error is shown) or cannot be measured\n"
+    "  5    no layer is on both sides\n"
+    "  6    not complete; `cadge resume` continues\n"
+    "  8    --fail-on found what it names\n"
+    "  130  stopped by Ctrl-C; `cadge resume` continues"
+)
+SWEEP = "ab"
+SIDES = ("A", "B")
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge ab main HEAD\n"
+    + "  cadge ab main . --layers native-ucx,am-ucx --fail-on slower:5%\n"
+    + "  cadge ab HEAD HEAD --cflags -O2 --cflags -O3\n"
+    + "  cadge ab v0.2 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
+    + "  cadge ab HEAD HEAD"
+    + EXIT_CODES
+)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option(
+    "--layers",
+    "layer_names",
+    multiple=True,
+    metavar="NAMES",
+    envvar=["CADGE_LAYERS", "LAYERS"],
+    help='Layers to measure, e.g. "native-ucx,sockets-tcp"; default: native-ucx.',
+)
+@click.option("--cc", multiple=True, metavar="COMPILER", help="Compile with it; given twice: A with the first.")
+@click.option("--cflags", multiple=True, metavar="FLAGS", help="Compile with these too; given twice: A with the first.")
+@margin_option
+@fail_on_option
+@asking_options
+@looks_option
+@hosts_options
+@answers
+def ab(
+    first: str,
+    second: str,
+    layer_names: tuple[str, ...],
+    cc: tuple[str, ...],
+    cflags: tuple[str, ...],
+    margin: str,
+    fail_on: tuple[str, ...],
+    asked: Asked,
+    looks: str | None,
+    how: Measuring,
+    output: Output,
+) -> int:
+    """Compare two builds of Cadge: make both, measure them in turns in one campaign, and say what changed.
+
+    A and B are git revisions of this checkout, or folders of sources, which are taken as they are. Driver and layers
+    are built in one place, so equal code gives equal bytes. Layers that differ run once on A and once on B in each
+    round, so what the machine does meanwhile cancels. A layer that is the same byte for byte is not compared; one of
+    them runs twice as an A/A control. After 9, 12, 18 and 30 launches, what is decided is measured no more (--looks).
+
+    The campaign is stored as any other: `cadge resume`, `cadge report` and `cadge publish` take it, and `cadge compare`
+    makes this comparison again.
+    """
+    wanted, share = fail_on_of(fail_on), margin_of(margin)
+    request = read_request(SWEEP, looks=looks, asked=asked)
+    checkout = request.checkout
+    layers = listed("--layers", layer_names, "native-ucx sockets-tcp")
+    layers = layers or tuple(entry.layer for entry in request.sweep.layers)
+    for name in layers:
+        if request.catalogue.get(name).build is not None:
+            raise UsageError(say("ab.own_build", layer=name))
+    trees = find_sources(checkout, first), find_sources(checkout, second)
+    pair = _made(request, trees, (_flags(cc, cflags, 0), _flags(cc, cflags, 1)), layers, output)
+    for line in _about(trees, pair):
+        output.say(line)
+    request = replace(request, catalogue=read_catalogue(checkout), sweep=paired_sweep(request.sweep, pair))
+    done = measure(request, output, how)
+    if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
+        return output.finish(done.code, done.data, done.lines)
+    return _answer(done.campaign, pair, share, output, how, wanted=wanted, code=done.code, data=done.data)
+
+
+def _flags(cc: tuple[str, ...], cflags: tuple[str, ...], side: int) -> Flags:
+    """Return how a side is compiled: what was given once holds for both. Raises UsageError."""
+    for option, given in (("--cc", cc), ("--cflags", cflags)):
+        if len(given) > len(SIDES):
+            raise UsageError(say("ab.twice", option=option))
+    of_cc, of_cflags = (given[min(side, len(given) - 1)] if given else "" for given in (cc, cflags))
+    return Flags(cc=of_cc, cflags=of_cflags)
+
+
+def _made(
+    request: Request,
+    trees: tuple[SourceTree, SourceTree],
+    flags: tuple[Flags, Flags],
+    layers: tuple[str, ...],
+    output: Output,
+) -> BuildPair:
+    """Build both sides, and find what differs. Raises UnfitError, NothingSelectedError."""
+    checkout: Checkout = request.checkout
+    if not checkout.driver.is_file():
+        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=("make build",))
+    for tree in dict.fromkeys(trees):
+        if n := uncommitted(tree):
+            output.say(say("ab.uncommitted", title=tree.title, n=n, root=tree.root))
+    output.say(say("ab.building", titles=[tree.title for tree in trees]))
+    first, second = make_builds(checkout, list(zip(trees, flags, strict=True)), layers)
+    patterns = [entry.pattern for entry in request.sweep.patterns]
+    for tree, made in zip(trees, (first, second), strict=True):
+        check_build(made.driver, tree.title, checkout.driver, request.workloads, patterns)
+    return pair_builds(first, second, layers)
+
+
+def _about(trees: tuple[SourceTree, SourceTree], pair: BuildPair) -> Iterator[str]:
+    """Yield what is compared with what, and what is not."""
+    for side, tree, made in zip(SIDES, trees, (pair.first, pair.second), strict=True):
+        yield say("ab.side", side=side, title=tree.title, build=made.build.name, made_with=made.build.made_with)
+    if pair.driver_differs:
+        yield say("ab.driver_differs")
+    if not pair.changed:
+        yield say("ab.all_equal")
+    elif pair.equal:
+        yield say("ab.equal", layers=pair.equal)
+        yield say("ab.control", layers=pair.control)
+    for layer, why in pair.lacks.items():
+        yield say("ab.lacks", layer=layer, why=why)
+
+
+def _answer(
+    campaign: Campaign,
+    pair: BuildPair,
+    margin: float,
+    output: Output,
+    how: Measuring,
+    *,
+    wanted: list[FailOn],
+    code: int,
+    data: dict[str, JsonValue],
+) -> int:
+    """Say what changed from A to B, and end with the exit code of that."""
+    from cadge_analysis.versus.against import against
+    from cadge_analysis.versus.as_data import document
+
+    names = _named_sides(campaign, pair)
+    found = against(*two_sides(how.results, *names, lean=True), margin)
+    lines = edition(blocks_of(found, everything=True), "text").splitlines()
+    lines += [say("ab.lacks", layer=layer, why=why) for layer, why in pair.lacks.items()]
+    control = [_control(campaign, f"{name}{pair.labels[0]}", margin, how) for name in pair.control if pair.changed]
+    lines += [say("ab.control_said", layer=name, called=called, n=n) for name, called, n in control]
+    lines += ["", f"campaign  {campaign.path}", f"report    {command('report', campaign.campaign_id)}"]
+    lines.append(f"again     {command('compare', *names)}")
+    states: dict[str, JsonValue] = dict.fromkeys(pair.changed, "changed")
+    states |= dict.fromkeys(pair.equal, "equal") | dict(pair.lacks)
+    data = {**data, "builds": [made.build.to_object() for made in (pair.first, pair.second)], "layers": states}
+    ended = code_of(found, wanted, output) if pair.changed else EXIT_OK
+    return output.finish(ended or code, data | {"comparison": document(found)}, lines)
+
+
+def _named_sides(campaign: Campaign, pair: BuildPair) -> tuple[str, str]:
+    first, second = (f"{campaign.campaign_id}:{label}" for label in pair.labels)
+    return first, second if pair.changed else f"{second} {AGAIN}"
+
+
+def _control(campaign: Campaign, layer: str, margin: float, how: Measuring) -> tuple[str, int, int]:
+    """Return a layer that was measured twice, how many of its cells are called different, and of how many."""
+    from cadge_analysis.stats.inference.verdict import Verdict
+    from cadge_analysis.versus.against import against
+
+    one = f"{campaign.campaign_id}:{layer}"
+    found: Against = against(*two_sides(how.results, one, f"{one} {AGAIN}", lean=True), margin)
+    return layer, found.count(Verdict.SLOWER) + found.count(Verdict.FASTER), len(found.changes)

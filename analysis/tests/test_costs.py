@@ -20,10 +20,10 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses, attempt_columns
 from cadge_analysis.stats.costs import costs_of
-from cadge_analysis.stats.load import Measured, PackedMeasures, Sample, _counted
-from cadge_results import Campaign, LaunchRecord
+from cadge_analysis.stats.load import Measured, PackedMeasures, Sample, _counted, _usable
+from cadge_results import Campaign, LaunchRecord, PatternFile
 from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
-from cadge_results.formats.result import CpuUse, Verified, Witness
+from cadge_results.formats.result import Attempt, CpuUse, Verified, Witness
 
 
 def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
@@ -207,3 +207,25 @@ def test_when_messages_were_compared(campaign: Campaign) -> None:
     result = record.result.model_copy(update={"attempts": tuple(attempts)})
     found = attempt_columns(record.model_copy(update={"result": result}))
     assert found.compared == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "elapsed_ns", "amount", "usable"),
+    [
+        ("histogram", 5, 2, True),
+        ("histogram", 5, 0, False),
+        ("histogram", 0, 2, False),
+        ("rate", 5, 2, True),
+        ("rate", 5, 0, False),
+        ("rate", None, 2, False),
+    ],
+)
+def test_an_attempt_has_a_time_and_something_counted(
+    kind: str, elapsed_ns: int | None, amount: int, usable: bool
+) -> None:
+    file = SimpleNamespace(main="x", main_quantity=SimpleNamespace(kind=kind))
+    read = SimpleNamespace(count=amount, amount=amount, elapsed_ns=7)
+    samples, rates = ([read], []) if kind == "histogram" else ([], [read])
+    attempt = SimpleNamespace(elapsed_ns=elapsed_ns, samples=lambda _: samples, rates=lambda _: rates)
+    assert _usable(cast("Attempt", attempt), cast("PatternFile", file)) is usable
+    assert not _usable(None, cast("PatternFile", file))

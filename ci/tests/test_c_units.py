@@ -21,8 +21,8 @@ PROGRAMS = sorted(
 SANITIZED = ROOT / "build/asan/tests"
 TIMED = {"driver-test_attempt"}
 """Whose attempts last milliseconds, in which code with sanitizers may get nothing done."""
-TWO_AT_ONCE = {"driver-test_machine_probe"}
-"""Whose two processes have to run at the same time: beside nothing else, on a machine of two processors."""
+TWO_AT_ONCE = {"driver-test_attempt", "driver-test_machine_probe"}
+"""Whose two threads or processes have to run at the same time: beside nothing else, on a machine of two processors."""
 SECOND_LOOK = {"unit-peregrine-wires", "new_layer.sh"}
 """What the conformance suite, and the test of CONTRIBUTING's commands, also hold: `make long` alone has them."""
 NEEDS_A_DEVICE = {"verbs"}

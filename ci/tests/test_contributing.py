@@ -103,7 +103,8 @@ def test_the_commands_of_the_page_do_what_it_says(tree: Path, chosen: slice) -> 
 
 
 @pytest.mark.timeout(600)
-def test_conformance_refuses_what_is_still_to_do(tree: Path) -> None:
+def test_conformance_refuses_what_is_still_to_do_and_a_test_that_is_not_there(tree: Path) -> None:
+    """A misspelt test must not read as a layer that conforms."""
     without_foo(tree)
     assert make(tree, commands()[0]).returncode == 0
     done = make(tree, commands()[1], ONLY="layer_file_true")
@@ -118,6 +119,10 @@ def test_conformance_refuses_what_is_still_to_do(tree: Path) -> None:
     done = make(tree, commands()[1], ONLY="layer_file_true")
     assert done.returncode == 2
     assert re.search(r"FAILED .*layer_file_true: message_bytes_max: .* 4097 .* 65536", done.stdout), done.stdout
+    done = make(tree, commands()[1], ONLY="no_such_test")
+    assert done.returncode == 2
+    assert "no test is called 'no_such_test'" in done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"FAILED"}
 
 
 def test_conformance_refuses_a_layer_file_as_the_harness_does(tree: Path) -> None:
@@ -135,17 +140,6 @@ def test_conformance_refuses_a_layer_file_as_the_harness_does(tree: Path) -> Non
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == f"conformance: {refused.value}"
     assert f"{name}:" in done.stderr.splitlines()[0]
-
-
-def test_conformance_fails_where_the_suite_runs_no_test(tree: Path) -> None:
-    """A misspelt test must not read as a layer that conforms."""
-    without_foo(tree)
-    assert make(tree, commands()[0]).returncode == 0
-    fill_in(tree / "layers/am/foo.layer.yml")
-    done = make(tree, commands()[1], ONLY="no_such_test")
-    assert done.returncode == 2
-    assert "no test is called 'no_such_test'" in done.stderr
-    assert {line.split()[0] for line in done.stdout.splitlines()} == {"FAILED"}
 
 
 def test_slots_have_no_names_of_the_library(tree: Path) -> None:

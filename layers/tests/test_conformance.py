@@ -22,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -81,6 +82,9 @@ ONE_SIDED_TESTS = ("put_notifies", "put_get_fetch_add", "quiet_is_visible", "rig
 
 NEED_A_DEVICE = {"verbs"}
 """Wires over which nothing opens here: ci/rdma/run has them on an emulated machine."""
+
+SLOW = "mpi"
+"""The wire whose leaks of its library take a full unwind at each allocation."""
 
 WITHIN, ASLEEP = 0, 1
 """Turns of wire_by_style: what the short form has within a host, and what it has asleep."""
@@ -232,11 +236,17 @@ def asleep(request: pytest.FixtureRequest) -> Iterator[Asleep]:
         yield Asleep({each["sleeper"]: pool.submit(each["sleeper"].run) for each in chosen if "sleeper" in each})
 
 
+@cache
+def layer_file(layer: str) -> Mapping[str, Any]:
+    """Return what a layer's file says; nothing where there is none."""
+    style, _, substrate = layer.partition("-")
+    file = ROOT / "layers" / style / f"{substrate}.layer.yml"
+    return yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
 def known_faults(module: Path, place: str) -> dict[str, str]:
     """Return the tests that the layer's library is known to fail at this place, and what it does then."""
-    style, _, substrate = module.stem.partition("-")
-    file = ROOT / "layers" / style / f"{substrate}.layer.yml"
-    listed = yaml.safe_load(file.read_text(encoding="utf-8")).get("known_faults", []) if file.exists() else []
+    listed = layer_file(module.stem).get("known_faults", [])
     return {
         fault["test"]: fault["reason"] for fault in listed if fault.get("place") == place and "provider" not in fault
     }
@@ -244,9 +254,7 @@ def known_faults(module: Path, place: str) -> dict[str, str]:
 
 def place_to_open(module: Path) -> str:
     """Return the place where growth is looked for: a layer opens and closes in the same way at each of its places."""
-    style, _, substrate = module.stem.partition("-")
-    file = ROOT / "layers" / style / f"{substrate}.layer.yml"
-    places = yaml.safe_load(file.read_text(encoding="utf-8"))["places"]
+    places = layer_file(module.stem)["places"]
     return "within" if "within" in places else str(places[0])
 
 
@@ -285,13 +293,20 @@ def wire_by_style(turn: int) -> dict[str, str]:
     """Return one wire for each style that stands on wires: the next one for the next style, so that each has its turn.
 
     Layers of one style differ in the wire alone. Each turn pairs style and wire differently.
+    The wire that takes longest has one style a turn.
     """
     wires: dict[str, list[str]] = {}
     for module in layers_of(BUILDS["asan"]):
         if wire := wire_of(module):
             wires.setdefault(module.stem.partition("-")[0], []).append(wire)
-    here = {style: sorted(set(names) - NEED_A_DEVICE) or names for style, names in wires.items()}
-    return {style: here[style][(number + turn) % len(here[style])] for number, style in enumerate(sorted(here))}
+    chosen: dict[str, str] = {}
+    for number, style in enumerate(sorted(wires)):
+        here = sorted(set(wires[style]) - NEED_A_DEVICE) or wires[style]
+        quick = [wire for wire in here if wire != SLOW]
+        if len(quick) > 1:
+            here = [SLOW] if number == turn and SLOW in here else quick
+        chosen[style] = here[(number + turn) % len(here)]
+    return chosen
 
 
 def is_chosen(module: Path, turn: int) -> bool:

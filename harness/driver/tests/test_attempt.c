@@ -422,7 +422,8 @@ static void test_open_loop(void)
 			point.duration_ns = 5000000;
 			point_set(&point, "load_percent", loads[i % 4]);
 			point_set(&point, "arrivals", i / 4 % 2);
-			expect_sound(i / 8 ? touched(point) : point, ways[way], "load");
+			if ((i + way) % tap_share() == 0) /* each way at some loads */
+				expect_sound(i / 8 ? touched(point) : point, ways[way], "load");
 		}
 	expect_unsound(point, (struct fake_orders){.flip_every = 97, .flip_at = 8}, "payload",
 		       "a flipped byte under load");

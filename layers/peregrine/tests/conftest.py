@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,14 +19,21 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine"
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the library was installed; its build folder is beside it."""
-    folder = tmp_path_factory.mktemp("pgr")
+    """Where the library was installed, once for all processes of a test run; its build folder is beside it."""
+    folder = tmp_path_factory.getbasetemp() / "pgr"
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parents[1] / "pgr"
+    folder.mkdir(exist_ok=True)
     if subprocess.run(["pkg-config", "--exists", "libsodium"], check=False).returncode != 0:
         pytest.skip("pkg-config finds no libsodium")
     command = ["make", "-C", str(ENGINE), "install", f"BUILD={folder}/build", f"PREFIX={folder}/usr"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr, done.stderr
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+            assert done.returncode == 0, done.stderr
+            assert "warning" not in done.stderr, done.stderr
+            (folder / "made").touch()
     return folder / "usr"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.spare
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 ROOMS = ("base", "wires", "core")
 

@@ -16,6 +16,7 @@ from cadge_analysis.blocks.model import PageDocument, Remark
 from cadge_analysis.messages import say
 from cadge_analysis.page.parts import launch_remarks
 from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 from cadge_results.formats.record import HostLoad
 
@@ -62,14 +63,14 @@ def test_one_question_says_itself_that_nobody_leads(tmp_path: Path) -> None:
 
 def told(data: Dataset, values: dict[str, tuple[float, ...]]) -> list[Remark]:
     """Return the remarks of a campaign whose rows of RPC at 8 B are these, in ns, by layer, and others as measured."""
-    rows = []
-    for row in compare.compare(data).rows:
+    rows, found = [], compare.compare(data)
+    for row in found.rows:
         mine = (
             values.get(row.cell.series.label, ()) if (row.cell.case.pattern, row.cell.case.size) == ("rpc", 8) else ()
         )
         by_round = {(round_, 0): value for round_, value in enumerate(mine)} or row.numbers.by_round
         rows.append(replace(row, numbers=replace(row.numbers, by_round=by_round)))
-    return list(launch_remarks.remarks(data, rows))
+    return list(launch_remarks.remarks(replace(found, rows=tuple(rows))))
 
 
 def test_a_median_that_no_launch_gave_is_named_with_both(data: Dataset) -> None:
@@ -91,13 +92,18 @@ def with_probed(data: Dataset, lines: dict[int, float]) -> Dataset:
     return probed(data, lambda one: {"line_ns": line.get(one.launch_id, 900.0), "copy_ns": 9.0})
 
 
+def without_rows(data: Dataset, lines: dict[int, float]) -> Comparison:
+    """Return the same compared, of which nothing is said of medians."""
+    return replace(compare.compare(with_probed(data, lines)), rows=())
+
+
 def test_launches_while_the_machine_was_slower_are_counted_by_their_machine_probe(data: Dataset) -> None:
     every = sum(record.launch.subject.kind == "layer" for record in data.records)
-    (one,) = launch_remarks.remarks(with_probed(data, {0: 240.0}), ())
+    (one,) = launch_remarks.remarks(without_rows(data, {0: 240.0}))
     assert one.title == say("remarks", "launch_remarks.moved_title", launches=1)
     assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
     assert one.serious == (1 / every > 0.1)
-    assert list(launch_remarks.remarks(with_probed(data, {0: 149.0}), ())) == []
+    assert list(launch_remarks.remarks(without_rows(data, {0: 149.0}))) == []
 
 
 def test_stolen_time_is_told_of_launches_not_of_their_hosts(data: Dataset) -> None:

@@ -140,10 +140,10 @@ def _attempts(
     if unplanned := values.keys() - {str(place) for place in planned}:
         raise ValueError(say("reopen.launch_not_planned", names=sorted(unplanned)))
     for place in planned:
-        name, number, epoch = launches[place].launch_id, launches[place].round, launches[place].epoch
+        name, number = launches[place].launch_id, launches[place].round
         value = values.get(str(place))
         if value is None:
-            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None, epoch)
+            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None)
             continue
         tail = tails[str(place)] if tails else 0.0
         if not (isfinite(value) and isfinite(tail)):
@@ -154,6 +154,7 @@ def _attempts(
         sample = Sample(
             launch_id=name,
             round=(number, 0),
+            epoch=launches[place].epoch,
             quantities=quantities,
             elapsed_ns=0,
             operations=int(raw.get("fewest_samples", 0)),
@@ -163,4 +164,4 @@ def _attempts(
             steady=True,
             disturbed=False,
         )
-        yield Attempted(number, name, VALID, (), sample, epoch)
+        yield Attempted(number, name, VALID, (), sample)

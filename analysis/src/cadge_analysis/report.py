@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from cadge_analysis import messages, reopen
+from cadge_analysis.blocks.html import PrintedSections, printed_parts
 from cadge_analysis.blocks.html import printed as printed_html
-from cadge_analysis.blocks.html import printed_parts
 from cadge_analysis.blocks.lines import lines_of_page
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import PageDocument
@@ -120,7 +120,8 @@ def files(page: PageDocument, name: str, *, parted: bool | None = None) -> Itera
     is_one = parted is False or not pages.parts_of(page)
     whole: list[str] = []
     size = 0
-    for part in printed_parts(page):
+    sections = PrintedSections()
+    for part in printed_parts(page, sections):
         size += len(part.encode())
         if is_one or (parted is None and size <= pages.ONE_FILE_MOST):
             whole.append(part)
@@ -130,7 +131,8 @@ def files(page: PageDocument, name: str, *, parted: bool | None = None) -> Itera
         yield name, "".join(whole)
         return
     main, others = pages.split(page, name, size)
-    yield from ((other, printed_html(one)) for other, one in others.items())
+    yield from ((other, printed_html(one, sections)) for other, one in others.items())
+    del sections
     text = html(main)
     for one in pages.lighter(main):
         if len(text.encode()) <= pages.ONE_FILE_MOST:

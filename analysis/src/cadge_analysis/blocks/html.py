@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 from markupsafe import Markup, escape
 
 from cadge_analysis.blocks import layout
-from cadge_analysis.blocks.model import CHOSEN, Data, PageDocument
+from cadge_analysis.blocks.model import CHOSEN, Block, Data, PageDocument, Region
 from cadge_analysis.blocks.script import script, tidy
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.draw.palette import Identity
@@ -67,14 +67,32 @@ def data(given: Data) -> Markup:
     return Markup("").join(Markup(' data-{}="{}"').format(name, value) for name, value in given)
 
 
-def printed(page: PageDocument) -> str:
-    """Return a page as one HTML document that needs nothing else."""
-    return "".join(printed_parts(page))
+class PrintedSections:
+    """Prints blocks, and each section of a pattern once, whatever number of pages has it."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._known: dict[int, tuple[Region, Markup]] = {}
+
+    def __call__(self, block: Block, blocks: Callable[[list[Block]], Markup]) -> Markup:
+        """Return a block as text. blocks: the macro that prints some."""
+        if not isinstance(block, Region) or block.part is None:
+            return blocks([block])
+        if id(block) not in self._known:
+            self._known[id(block)] = block, blocks([block])
+        return self._known[id(block)][1]
 
 
-def printed_parts(page: PageDocument) -> Iterator[str]:
+def printed(page: PageDocument, sections: PrintedSections | None = None) -> str:
+    """Return a page as one HTML document that needs nothing else. sections: what other pages have as well."""
+    return "".join(printed_parts(page, sections))
+
+
+def printed_parts(page: PageDocument, sections: PrintedSections | None = None) -> Iterator[str]:
     """Yield a page in parts of whole lines: as one text, a large one takes its memory several times."""
-    made = environment().get_template("page.html.j2").generate(page=page, script=script() if page.scripted else None)
+    template = environment().get_template("page.html.j2")
+    known = sections or PrintedSections()
+    made = template.generate(page=page, script=script() if page.scripted else None, printed=known)
     tidied = map(tidy, defined(list(_whole_lines(made))))
     return (text for text in tidied if text != "\n")
 

@@ -107,9 +107,7 @@ def _figures(
     yield cpu_figure(rows, source, name=f"{anchor}-processors")
 
 
-def _summaries(
-    comparison: Comparison, cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]
-) -> tuple[Table, ...]:
+def _summaries(cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
     made = []
     for wait in words.WAIT_ORDER:
         here = [row for row in rows if row.cell.case.wait == wait]
@@ -117,7 +115,7 @@ def _summaries(
             if family is None:
                 continue
             members = [cell for cell in cells if in_family(cell.case, family)]
-            one = tables.summary(comparison, members, keys, wait=wait)
+            one = tables.summary(rows, members, keys, wait=wait)
             if one is not None:
                 made.append(one)
     return tuple(made)
@@ -186,19 +184,26 @@ def judged_campaign(comparison: Comparison) -> JudgedCampaign:
 
 def pattern_sections(made: JudgedCampaign) -> tuple[Region, ...]:
     """Return a section a pattern and place. Of a report's embedded cells it has tables alone."""
-    every = (_section(made, name, place) for name in made.comparison.data.patterns for place in words.PLACE_ORDER)
+    cells: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for cell in made.comparison.data.cells:
+        if cell.series.kind == "layer":
+            cells[cell.case.pattern, cell.case.place].append(cell)
+    for row in made.comparison.rows:
+        case = row.cell.case
+        rows[case.pattern, case.place].append(row)
+    every = (
+        _section(made, name, place, cells[name, place], rows[name, place])
+        for name in made.comparison.data.patterns
+        for place in words.PLACE_ORDER
+    )
     return tuple(one for one in every if one is not None)
 
 
-def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
+def _section(made: JudgedCampaign, pattern: str, place: str, cells: list[Cell], rows: list[Row]) -> Region | None:
+    """Return the section of a pattern's layers at one place, whose cells and rows these are."""
     comparison, keys, reported = made.comparison, made.keys, made.comparison.data.is_reported
     file = comparison.data.patterns[pattern]
-    cells = [
-        cell
-        for cell in comparison.data.cells
-        if cell.series.kind == "layer" and (cell.case.pattern, cell.case.place) == (pattern, place)
-    ]
-    rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
     anchor, heading = f"{pattern}-{place}", f"{file.title} {words.PLACES[place]}"
     every = tables.columns_of(file, rows, tables.baseline_of(rows, made.verdicts), reported=reported)
     columns = tables.parted(file, every)
@@ -215,7 +220,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
         if models:
             fitted = (Heading(3, say("tables.model")), *models)
         blocks = (
-            *_summaries(comparison, cells, rows, keys),
+            *_summaries(cells, rows, keys),
             *knee_tables(knees, keys),
             *filter(None, _figures(rows, made.figures, knees, here_fits, anchor=anchor)),
             *fitted,
@@ -329,7 +334,7 @@ def of_campaign(
     def source(made: JudgedCampaign, answered: Answered) -> PageSource:
         comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
         nobody, items = answered
-        strips = strips_figure(made.figures)
+        strips = strips_figure(made.figures, made.comparison.numbers)
         wrong = (*findings(data), *no_pictures())
         rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
         limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)

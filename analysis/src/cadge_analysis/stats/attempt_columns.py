@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 from statistics import fmean, median
 from sys import intern
 from typing import TypeVar, overload
@@ -27,6 +28,7 @@ MACHINE_PROBES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")
 _Item = TypeVar("_Item")
 _FIELDS = tuple(CpuUse.model_fields)
+_VALUES = attrgetter(*_FIELDS)
 _COMPARED = {(a, b, c): (a, b, c) for a, b, c in product((False, True), repeat=3)}
 """Each of the eight once: there are as many of them as attempts."""
 RoleUse = tuple[str, CpuUse]
@@ -122,7 +124,7 @@ class PackedUses(Sequence[RoleUse]):
 
     def __init__(self, roles: tuple[str, ...], uses: Iterable[CpuUse]) -> None:
         """Pack the uses of endpoints in such roles; `roles` is shared."""
-        made = tuple(tuple(getattr(use, name) for name in _FIELDS) for use in uses)
+        made = tuple(map(_VALUES, uses))
         self._roles = roles[: len(made)] if len(roles) > len(made) else roles
         self._packed = marshal.dumps(made[: len(roles)])
 

@@ -103,6 +103,8 @@ class Floors:
             chosen = self._references if file is not None and file.reference else self._limits
             chosen[group_of(numbers.cell.case)].append(numbers)
         self._copies = {group: self._best_copy(group) for group in self._limits}
+        self._found: dict[FloorKey, Floor | None] = {}
+        self._found_references: dict[FloorKey, tuple[Floor, ...]] = {}
 
     @property
     def keys(self) -> set[FloorKey]:
@@ -115,7 +117,12 @@ class Floors:
         }
 
     def at(self, key: FloorKey) -> Floor | None:
-        """Return the floor at a size, or None where no program was measured at it or above."""
+        """Return the floor at a size, or None where no program was measured at it or above. All layers share it."""
+        if key not in self._found:
+            self._found[key] = self._at(key)
+        return self._found[key]
+
+    def _at(self, key: FloorKey) -> Floor | None:
         group, size = key[:4], key[4]
         found = [_of_program(one, size) for one in self._limits.get(group, ()) if one.cell.case.size >= size]
         found.append(self._composed(group, size))
@@ -123,6 +130,11 @@ class Floors:
 
     def references_at(self, key: FloorKey) -> tuple[Floor, ...]:
         """Return the references measured at that very size, the fastest first."""
+        if key not in self._found_references:
+            self._found_references[key] = self._references_at(key)
+        return self._found_references[key]
+
+    def _references_at(self, key: FloorKey) -> tuple[Floor, ...]:
         group, size = key[:4], key[4]
         found = (_of_program(one, size) for one in self._references.get(group, ()) if one.cell.case.size == size)
         return tuple(sorted((floor for floor in found if floor is not None), key=_rank))

@@ -108,12 +108,11 @@ def over_launches(values: Sequence[float], *, paired: bool = False) -> Estimate:
 
 def over_pairs(differences: Sequence[float]) -> Estimate:
     """Return the middle of paired differences and their interval, by signed ranks; without one, their range."""
-    n = len(differences)
-    value = signed_rank.estimate(differences)
+    n, walsh = len(differences), signed_rank.averages(differences)
+    value = median(walsh)
     if n == 1:
         return Estimate(value=value, low=None, high=None, coverage=0.0, launches=1, paired=True)
     against = max(0, signed_rank.most_against(n, 1 - TARGET_COVERAGE))
-    walsh = signed_rank.averages(differences)
     return Estimate(
         value=value,
         low=walsh[against],

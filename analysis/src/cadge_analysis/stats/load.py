@@ -9,7 +9,7 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 from __future__ import annotations
 
 import marshal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -57,6 +57,8 @@ say = partial(messages.say, "stats")
 STATES = ("valid", "unsound", "failed", "refused", "missing")
 
 RoundKey = tuple[int, int]  # round, and which launch of this round where there is more than one
+PlannedRounds = tuple[tuple[int, ...], frozenset[int]]
+"""The rounds that a point was planned in, in order, and those that were run."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -156,12 +158,23 @@ class PackedMeasures(PackedMapping[Measured]):
             ]
         )
 
+    def __getitem__(self, name: str) -> Measured:
+        """Return what was measured of a quantity, without making objects of the others."""
+        for other, *of in marshal.loads(self._packed):  # noqa: S302 - what this object packed
+            if other == name:
+                return _measured_of(*of)
+        raise KeyError(name)
+
     def _unpacked(self) -> dict[str, Measured]:
-        found = {}
-        for name, packed, amounts, numbers in marshal.loads(self._packed):  # noqa: S302 - what this object packed
-            counts, *ends = map(Histogram.unpacked, packed) if packed else (NOTHING,)
-            found[name] = Measured(counts=counts, by_end=tuple(ends), amounts=amounts, numbers=numbers)
-        return found
+        every = marshal.loads(self._packed)  # noqa: S302 - what this object packed
+        return {name: _measured_of(*of) for name, *of in every}
+
+
+def _measured_of(
+    packed: Sequence[tuple[int, int, int, bytes]], amounts: tuple[tuple[int, int], ...], numbers: tuple[float, ...]
+) -> Measured:
+    counts, *ends = map(Histogram.unpacked, packed) if packed else (NOTHING,)
+    return Measured(counts=counts, by_end=tuple(ends), amounts=amounts, numbers=numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +240,7 @@ class Cell:
         return next((state for state in STATES if self.states.get(state, 0)), "missing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A campaign ready for comparison."""
 
@@ -271,6 +284,21 @@ class Dataset:
         if self.not_run is not None:
             return frozenset(launch.launch_id for launch in self.plan.launches) - self.not_run
         return frozenset(record.launch_id for record in self.records)
+
+    @cached_property
+    def rounds_of_points(self) -> Mapping[str, PlannedRounds]:
+        """The rounds of each point that a launch was planned for. Most points share them."""
+        planned: dict[str, list[int]] = defaultdict(list)
+        run: dict[str, list[int]] = defaultdict(list)
+        recorded = self.recorded
+        for launch in self.plan.launches:
+            for name in launch.point_ids:
+                planned[name].append(launch.round)
+                if launch.launch_id in recorded:
+                    run[name].append(launch.round)
+        shared: dict[PlannedRounds, PlannedRounds] = {}
+        found = {name: (tuple(sorted(rounds)), frozenset(run.get(name, ()))) for name, rounds in planned.items()}
+        return {name: shared.setdefault(rounds, rounds) for name, rounds in found.items()}
 
     def around(self, launch_id: str, point_id: str) -> Around:
         """Return what the machine probe said around an attempt, by its name; nothing where none is known."""
@@ -330,13 +358,14 @@ def _counted(record: LaunchRecord) -> dict[str, str]:
 
 
 def _sample(
-    attempt: Attempt, file: PatternFile, launch_id: str, cpu: Sequence[RoleUse], counted: Mapping[str, str]
+    attempt: Attempt, file: PatternFile, launch: PlanLaunch, cpu: Sequence[RoleUse], counted: Mapping[str, str]
 ) -> Sample:
-    """Return what an attempt gave; its number among those of its round, and whether it was disturbed, others say."""
+    """Return what an attempt gave, as the first of its round; which it is, and whether it was disturbed, others say."""
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
-        launch_id=launch_id,
-        round=(0, 0),
+        launch_id=launch.launch_id,
+        round=_round_key(launch.round, 0),
+        epoch=launch.epoch,
         quantities=PackedMeasures({name: one for name, one in found.items() if one is not None}),
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
@@ -392,7 +421,6 @@ class Attempted:
     verdict: tuple[str, str, str]
     cpu: Sequence[RoleUse]
     sample: Sample | None
-    epoch: int = 0
 
 
 def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, Attempted]]:
@@ -406,10 +434,10 @@ def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | No
         sample = None
         if attempt is not None and verdict[0] == "valid":
             try:
-                sample = _sample(attempt, file, launch.launch_id, cpu, counted)
+                sample = _sample(attempt, file, launch, cpu, counted)
             except FormatError as error:
                 campaign.blame(launch.launch_id, error)
-        one = Attempted(launch.round, launch.launch_id, verdict, cpu, sample, launch.epoch)
+        one = Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
         yield outcome.point.point_id, one
 
 
@@ -431,7 +459,8 @@ def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) 
     for one, is_disturbed in zip(found, flags, strict=True):
         if one.sample is not None:
             key = _round_key(one.round, used[one.round])
-            samples.append(replace(one.sample, round=key, epoch=one.epoch, disturbed=is_disturbed))
+            is_known = one.sample.round == key and not is_disturbed
+            samples.append(one.sample if is_known else replace(one.sample, round=key, disturbed=is_disturbed))
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(

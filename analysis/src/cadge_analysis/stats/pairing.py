@@ -8,7 +8,7 @@ which rounds are lost says nothing of how the others went. Rounds that were not 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -17,14 +17,12 @@ from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
 from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.load import Cell, Dataset, PlannedRounds, RoundKey
 from cadge_analysis.stats.offered import unlike
 
 Rounds = Mapping[RoundKey, float]
 """What a series gave, by round."""
-_Planned = tuple[tuple[int, ...], frozenset[int]]
-"""The rounds that a point was planned in, and those that were run."""
-_NEVER: _Planned = ((), frozenset())
+_NEVER: PlannedRounds = ((), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +67,9 @@ class Pairing:
 
     def __init__(self, data: Dataset, looks: LookPlan | None) -> None:
         """Take in the rounds of a campaign. looks: None for one look, at all launches that were planned."""
-        planned: dict[str, Counter[int]] = defaultdict(Counter)
-        run: dict[str, set[int]] = defaultdict(set)
-        recorded = data.recorded
-        for launch in data.plan.launches:
-            for name in launch.point_ids:
-                planned[name][launch.round] += 1
-                if launch.launch_id in recorded:
-                    run[name].add(launch.round)
-        every = planned.keys() | run.keys()
+        self._rounds = data.rounds_of_points
         # most points share both, and there are fewer pairs of these than of cells by far
-        self._rounds = {name: (tuple(sorted(planned[name].elements())), frozenset(run[name])) for name in every}
-        self._known: dict[tuple[_Planned, _Planned], tuple[tuple[int, ...], int]] = {}
+        self._known: dict[tuple[PlannedRounds, PlannedRounds], tuple[tuple[int, ...], int]] = {}
         self._epochs = {launch.round: launch.epoch for launch in data.plan.launches}
         self._finished = data.meta.status == "finished"
         self._looks = looks

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import fmean, median
@@ -26,7 +26,7 @@ import numpy as np
 
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.load import Cell, Dataset, Series, series_of
-from cadge_analysis.stats.numbers import per_launch
+from cadge_analysis.stats.numbers import CellNumbers, Numbers, per_launch
 
 SAMPLES_MIN = 3
 """Cells of fewer launches have no usual value that a launch could be off."""
@@ -79,15 +79,16 @@ class LaunchDrift:
     apart: int
 
 
-def launches(data: Dataset) -> tuple[Ran, ...]:
-    """Return the layers' launches that began, in the order of time."""
+def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tuple[Ran, ...]:
+    """Return the layers' launches that began, in the order of time. numbers: of its cells, where they are at hand."""
+    numbers = CellNumbers(data) if numbers is None else numbers
     ratios: dict[str, list[float]] = defaultdict(list)
     tagged: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for cell in data.planned:
         if cell.series.kind != "layer" or not cell.samples:
             continue
-        quantity, main = cell.case.file.main_quantity, cell.case.file.main
-        values = [per_launch(sample.quantities[main], quantity) for sample in cell.samples]
+        quantity, by_round = cell.case.file.main_quantity, numbers[cell.point_id].by_round
+        values = [by_round[sample.round] for sample in cell.samples]
         usual = median(values)
         for sample, value in zip(cell.samples, values, strict=True):
             tagged[sample.launch_id].append((sample.disturbed, not sample.steady))

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pydantic import JsonValue
 
 from cadge_results.formats.plan import Plan, PlanLaunch, PlanPoint
+from cadge_results.formats.point import Workload
 from cadge_results.formats.record import LaunchRecord
 from cadge_results.formats.result import Attempt, Number, Rate, Reading, Result, Samples
 from cadge_results.plugins.pattern import PatternFile
@@ -97,24 +98,27 @@ def _of_record(record: LaunchRecord, planned: PlanLaunch, plan: Plan) -> Iterato
     ends = [(one.role, one.host, one.peers) for one in launch.endpoints]
     if ends != [(one.role, one.host, one.peers) for one in planned.endpoints]:
         yield "its endpoints are not those that were planned"
+    names = frozenset(planned.point_ids)
     for point in launch.points:
-        yield from _of_workload(point.point_id, point.workload, planned, plan)
+        yield from _of_workload(point.point_id, point.workload, names, plan)
     if record.result is not None:
-        yield from _of_result(record.result, record, planned, plan)
+        yield from _of_result(record.result, record, names, plan)
 
 
 def _where(label: str, where: object) -> str:
     return f"{label} ({getattr(where, 'place', '')}, {getattr(where, 'wait', '')})"
 
 
-def _of_workload(point_id: str, workload: object, planned: PlanLaunch, plan: Plan) -> Iterator[str]:
-    if point_id not in planned.point_ids:
+def _of_workload(point_id: str, workload: Workload, planned: frozenset[str], plan: Plan) -> Iterator[str]:
+    if point_id not in planned:
         yield f"point {point_id} was not planned for it"
-    elif workload != plan.by_id[point_id].workload:
+        return
+    other = plan.by_id[point_id].workload
+    if (workload.pattern, workload.parameters) != (other.pattern, other.parameters):
         yield f"point {point_id} has another workload than was planned"
 
 
-def _of_result(result: Result, record: LaunchRecord, planned: PlanLaunch, plan: Plan) -> Iterator[str]:
+def _of_result(result: Result, record: LaunchRecord, planned: frozenset[str], plan: Plan) -> Iterator[str]:
     launch = record.launch
     for name in ("launch_id", "kind", "layer", "place", "wait"):
         if getattr(result, name) != getattr(launch, name):
@@ -129,20 +133,20 @@ def _of_result(result: Result, record: LaunchRecord, planned: PlanLaunch, plan: 
         seen.add(attempt.point_id)
         yield from _of_workload(attempt.point_id, attempt.workload, planned, plan)
         if attempt.point_id in plan.by_id:
-            yield from _of_attempt(attempt, plan.pattern_of(plan.by_id[attempt.point_id]), len(launch.endpoints))
+            file = plan.pattern_of(plan.by_id[attempt.point_id])
+            for name, readings in attempt.quantities.items():
+                yield from _of_quantity(name, readings, attempt, file, len(launch.endpoints))
 
 
-def _of_attempt(attempt: Attempt, file: PatternFile, endpoints: int) -> Iterator[str]:
-    for name, readings in attempt.quantities.items():
-        quantity = file.quantities.get(name)
-        if quantity is None:  # nobody asks for it
-            continue
-        if not all(isinstance(one, _FORMS[quantity.kind]) for one in readings):
+def _of_quantity(
+    name: str, readings: Iterable[Reading], attempt: Attempt, file: PatternFile, endpoints: int
+) -> Iterator[str]:
+    quantity = file.quantities.get(name)
+    if quantity is None:  # nobody asks for it
+        return
+    form = _FORMS[quantity.kind]
+    for one in readings:
+        if not isinstance(one, form):
             yield f"{name} of {attempt.workload.pattern} is no {quantity.kind}"
-        yield from _beyond(name, (one.endpoint for one in readings), endpoints)
-
-
-def _beyond(name: str, numbers: Iterable[int], endpoints: int) -> Iterator[str]:
-    for number in numbers:
-        if number >= endpoints:
-            yield f"{name} is of endpoint {number}, and there are {endpoints}"
+        if one.endpoint >= endpoints:
+            yield f"{name} is of endpoint {one.endpoint}, and there are {endpoints}"

@@ -206,8 +206,13 @@ def _fields(kind: type[Frozen]) -> set[str]:
     return set(kind.model_fields)
 
 
+@cache
+def _order(kind: type[Frozen]) -> tuple[str, ...]:
+    return tuple(kind.model_fields)
+
+
 def _in_order(kind: type[Frozen], values: dict[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in kind.model_fields}
+    return {name: values[name] for name in _order(kind)}
 
 
 def pack(several: Sequence[RecordColumns]) -> bytes:

@@ -17,6 +17,7 @@ from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures.main_figure import FigureSource, drawn
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 
 say = partial(messages.say, "figures")
@@ -28,9 +29,9 @@ NOTABLE = 1.1
 """An effect beyond this, either way, is said of a launch."""
 
 
-def strips_figure(source: FigureSource) -> Figure | None:
-    """Return the figure; None where no launch has an effect or a machine probe."""
-    ran = launches(source.data)
+def strips_figure(source: FigureSource, numbers: Mapping[str, Numbers] | None = None) -> Figure | None:
+    """Return the figure; None where no launch has an effect or a machine probe. numbers: see `launches`."""
+    ran = launches(source.data, numbers)
     if not any(one.effect or one.probed for one in ran):
         return None
     begin = ran[0].started

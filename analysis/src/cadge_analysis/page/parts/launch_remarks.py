@@ -12,8 +12,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Remark
 from cadge_analysis.page.figures.strips import PROBE_LABELS
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
-from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.strips import launches
 
 say = partial(messages.say, "remarks")
@@ -37,10 +36,10 @@ class _Middle:
         return self.high / self.low
 
 
-def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
+def remarks(comparison: Comparison) -> Iterator[Remark]:
     """Yield both, where there are any."""
-    yield from _between(rows)
-    yield from _moved(data)
+    yield from _between(comparison.rows)
+    yield from _moved(comparison)
 
 
 def _between(rows: Sequence[Row]) -> Iterator[Remark]:
@@ -78,9 +77,9 @@ def _named(one: _Middle) -> str:
     )
 
 
-def _moved(data: Dataset) -> Iterator[Remark]:
+def _moved(comparison: Comparison) -> Iterator[Remark]:
     """Say during how many launches the machine itself was slower than during most, by what they measured of it."""
-    ran = launches(data)
+    ran = launches(comparison.data, comparison.numbers)
     parts, moved, every = [], 0, 0
     for place in words.PLACE_ORDER:
         here = [one.probed for one in ran if one.place == place]

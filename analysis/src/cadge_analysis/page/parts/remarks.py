@@ -463,7 +463,7 @@ def remarks(comparison: Comparison, offered: Loads, *rates: TwinRate | None) -> 
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_coarse(data, comparison.rows),
-        *launch_remarks.remarks(data, comparison.rows),
+        *launch_remarks.remarks(comparison),
         *modes.remarks(data, comparison.rows),
         *_disturbed(data, comparison.rows),
         *_caveats(comparison.rows),

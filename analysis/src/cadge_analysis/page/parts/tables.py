@@ -19,7 +19,7 @@ from cadge_analysis.cells.shown import Value, estimate_value, tail_value
 from cadge_analysis.groups import by_key
 from cadge_analysis.page import verdict_words
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
-from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.costs import COSTS
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
@@ -232,14 +232,14 @@ def _summary_cells(row: Row | None, cell: Cell | None, largest: float) -> tuple[
     )
 
 
-def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Table | None:
-    """Return the short table of one figure's cells: all are of one pattern, place and family.
+def summary(rows_of: Sequence[Row], cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Table | None:
+    """Return the short table of one figure's cells: all are of one pattern, place and family. rows_of: of these cells.
 
     It has a few sizes and one wait mode. Where nothing has a ratio, the columns for them are left out.
     """
     here = {(cell.series, cell.case.size): cell for cell in cells if cell.case.wait == wait}
     ids = {cell.point_id for cell in here.values()}
-    rows = {(r.cell.series, r.cell.case.size): r for r in comparison.rows if r.cell.point_id in ids}
+    rows = {(r.cell.series, r.cell.case.size): r for r in rows_of if r.cell.point_id in ids}
     if not rows:
         return None
     file = cells[0].case.file

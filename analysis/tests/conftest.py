@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.stats import load
-from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.load import Cell, Dataset
 from cadge_results import Campaign, CampaignMeta, Plan
 
 DATASETS_MOST = 4
@@ -46,18 +47,29 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
     """Read a campaign once as long as no file of it changes: exports, tables and pages each read it anew."""
-    real, kept = load._read, dict[object, Dataset]()
+    real, known = load._read, dict[object, Dataset]()
 
-    def read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None, *, afresh: bool) -> Dataset:
+    def read(
+        campaign: Campaign,
+        plan: Plan,
+        meta: CampaignMeta,
+        rounds: int | None,
+        *,
+        afresh: bool,
+        kept: Callable[[Cell], Cell],
+    ) -> Dataset:
         stats = ((path, path.lstat()) for path in sorted(campaign.path.rglob("*")))
         files = tuple((path, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats)
         key = (files, plan.plan_hash, meta.to_json(), rounds)
-        if afresh or key not in kept:
-            found = real(campaign, plan, meta, rounds, afresh=afresh)
-            while len(kept) >= DATASETS_MOST:
-                del kept[next(iter(kept))]
-            kept[key] = found
-        return kept[key]
+        if afresh or key not in known:
+            found = real(campaign, plan, meta, rounds, afresh=afresh, kept=load.whole)
+            while len(known) >= DATASETS_MOST:
+                del known[next(iter(known))]
+            known[key] = found
+        data = known[key]
+        if kept is load.whole:
+            return data
+        return replace(data, cells=tuple(map(kept, data.cells)), twins=tuple(map(kept, data.twins)))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "_read", read)

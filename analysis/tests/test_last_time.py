@@ -14,10 +14,9 @@ import synthetic
 from scaled import scaled
 
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.page import last_time
 from cadge_analysis.page.last_time import MARGIN, changed_since, earlier, sentence
 from cadge_analysis.stats.inference.verdict import Verdict
-from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.load import read
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, Store
@@ -128,7 +127,7 @@ def changed_meta(campaign: Campaign, **changes: object) -> None:
     path.write_text(json.dumps(raw))
 
 
-def _has_no_data(_campaign: Campaign) -> Dataset:
+def _has_no_data(_campaign: Campaign) -> Side:
     raise NoDataError("no points")
 
 
@@ -153,7 +152,7 @@ def test_the_last_campaign_of_the_same_sweep_and_testbed(tmp_path: Path, monkeyp
     assert before(fifth) == first.campaign_id
     assert changed_since(store, fifth, read(fifth)).startswith(f"Against {first.campaign_id}, 2026-11-20: ")
     with monkeypatch.context() as patch:
-        patch.setattr(last_time, "read", _has_no_data)
+        patch.setattr(Side, "lean", _has_no_data)
         assert (
             changed_since(store, fifth, read(fifth)) == f"Against {first.campaign_id}: nothing can be said, no points."
         )

@@ -129,7 +129,7 @@ def test_lean_sides_answer_alike(tmp_path: Path) -> None:
     """Without the bulk of their samples campaigns say of one another what they say with it."""
     campaigns = made(tmp_path / "a", layers=LAYERS), made(tmp_path / "b", layers=LAYERS, seed=8, attempt_hook=slower)
     whole = [side(one) for one in campaigns]
-    lean = [Side.lean(load.read(one)) for one in campaigns]
+    lean = [Side.lean(one) for one in campaigns]
     assert all(not sample.quantities and not sample.cpu for cell in lean[0].data.cells for sample in cell.samples)
     assert document(against(*lean, 0.05)) == document(against(*whole, 0.05))
     assert document(against(lean[0], lean[0], 0.05)) == document(against(whole[0], whole[0], 0.05))

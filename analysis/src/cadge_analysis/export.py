@@ -33,6 +33,7 @@ from cadge_analysis.stats.compare import Comparison, compare
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
+from cadge_analysis.stats.numbers import read_lean
 from cadge_analysis.stats.twin import TwinRate, twin_rate
 from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.plugins.catalogue import in_order
@@ -50,7 +51,7 @@ def _files(plan: Plan) -> list[PatternFile]:
 
 
 def _cells(campaign: Campaign) -> CampaignCells:
-    return judged_cells(compare(read(campaign)))
+    return judged_cells(compare(*read_lean(campaign, costs=True)))
 
 
 def _all_families(verdicts: CampaignVerdicts) -> tuple[Family, ...]:

@@ -40,8 +40,7 @@ class Campaigns:
 
         found = with_launches(self._store.open(campaign or "last"))
         if found.campaign_id not in self._read:
-            data = read(found)
-            self._read[found.campaign_id] = Side.lean(data) if lean else Side(data.campaign_id, data)
+            self._read[found.campaign_id] = Side.lean(found) if lean else Side(found.campaign_id, read(found))
         return self._read[found.campaign_id]
 
 

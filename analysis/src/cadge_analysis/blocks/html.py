@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -68,19 +69,28 @@ def data(given: Data) -> Markup:
 
 
 class PrintedSections:
-    """Prints blocks, and each section of a pattern once, whatever number of pages has it."""
+    """Prints blocks, and each section of a pattern once, whatever number of pages has it.
+
+    It keeps them packed: a large report has 20 MB of them.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._known: dict[int, tuple[Region, Markup]] = {}
+        self._known: dict[int, tuple[Region, bytes]] = {}
 
     def __call__(self, block: Block, blocks: Callable[[list[Block]], Markup]) -> Markup:
         """Return a block as text. blocks: the macro that prints some."""
         if not isinstance(block, Region) or block.part is None:
             return blocks([block])
-        if id(block) not in self._known:
-            self._known[id(block)] = block, blocks([block])
-        return self._known[id(block)][1]
+        if id(block) in self._known:
+            return Markup(zlib.decompress(self._known[id(block)][1]).decode())  # noqa: S704 - what a macro printed
+        text = blocks([block])
+        self._known[id(block)] = block, zlib.compress(text.encode(), 1)
+        return text
+
+
+def _printed_block(block: Block, blocks: Callable[[list[Block]], Markup]) -> Markup:
+    return blocks([block])
 
 
 def printed(page: PageDocument, sections: PrintedSections | None = None) -> str:
@@ -91,8 +101,8 @@ def printed(page: PageDocument, sections: PrintedSections | None = None) -> str:
 def printed_parts(page: PageDocument, sections: PrintedSections | None = None) -> Iterator[str]:
     """Yield a page in parts of whole lines: as one text, a large one takes its memory several times."""
     template = environment().get_template("page.html.j2")
-    known = sections or PrintedSections()
-    made = template.generate(page=page, script=script() if page.scripted else None, printed=known)
+    each = sections or _printed_block
+    made = template.generate(page=page, script=script() if page.scripted else None, printed=each)
     tidied = map(tidy, defined(list(_whole_lines(made))))
     return (text for text in tidied if text != "\n")
 

@@ -11,7 +11,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.errors import AnalysisError
 from cadge_analysis.page.parts.since import share_text
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
-from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.conditions import HARMLESS
 from cadge_analysis.versus.sides import Side
@@ -46,11 +46,10 @@ def changed_since(store: Store, campaign: Campaign, data: Dataset) -> str:
     if before is None:
         return ""
     try:
-        then = read(before)
-        found = against(Side.lean(then), Side(data.campaign_id, data), MARGIN)
+        found = against(Side.lean(before), Side(data.campaign_id, data), MARGIN)
     except (AnalysisError, ResultsError) as error:
         return say("last_time.cannot_compare", campaign_id=before.campaign_id, error=error)
-    return sentence(found, date=then.meta.created_utc[:10])
+    return sentence(found, date=before.meta.created_utc[:10])
 
 
 def sentence(found: Against, *, date: str) -> str:

@@ -187,9 +187,7 @@ def _knee(by_load: Mapping[int, Row], generator: Generator | None, why_not: str)
         loads=tuple(sorted(by_load)),
         bearing_all=sum(load == highest for load, _ in found),
         bearing_none=sum(load == 0 for load, _ in found),
-        fewest=min(
-            sample.quantities[file.main].counts.total for by_round in samples.values() for sample in by_round.values()
-        ),
+        fewest=min(row.numbers.fewest for row in by_load.values()),
         generator=generator,
         why_not=why_not,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import marshal
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
@@ -478,8 +478,16 @@ def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) 
     )
 
 
-def cells_of(plan: Plan, found: dict[str, list[Attempted]]) -> list[Cell]:
-    """Return the cells of a plan in their order, and empty `found`: the attempts at each of its points."""
+def whole(cell: Cell) -> Cell:
+    """Return all of a cell."""
+    return cell
+
+
+def cells_of(plan: Plan, found: dict[str, list[Attempted]], kept: Callable[[Cell], Cell] = whole) -> list[Cell]:
+    """Return the cells of a plan in their order, and empty `found`: the attempts at each of its points.
+
+    kept: what of a cell stays; the rest is gone before the next one is made.
+    """
     all_series: dict[Series, Series] = {}
     cases: dict[Case, Case] = {}
 
@@ -487,7 +495,7 @@ def cells_of(plan: Plan, found: dict[str, list[Attempted]]) -> list[Cell]:
         subject = point.subject
         series, case = series_of(subject), Case(subject.place, subject.wait, point.workload, plan.pattern_of(point))
         shared = all_series.setdefault(series, series), cases.setdefault(case, case)
-        return _cell(point, *shared, found.pop(point.point_id))
+        return kept(_cell(point, *shared, found.pop(point.point_id)))
 
     cells = [cell(point) for point in plan.points]
     cells.sort(key=lambda c: (c.case.sort_key, c.series))
@@ -495,18 +503,32 @@ def cells_of(plan: Plan, found: dict[str, list[Attempted]]) -> list[Cell]:
 
 
 @uncollected()
-def read(campaign: Campaign, *, rounds: int | None = None, afresh: bool = False) -> Dataset:
+def read(
+    campaign: Campaign,
+    *,
+    rounds: int | None = None,
+    afresh: bool = False,
+    kept: Callable[[Cell], Cell] = whole,
+) -> Dataset:
     """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned.
 
-    rounds: as it was after so many. afresh: from the raw files, whatever a cache has of them.
+    rounds: as it was after so many. afresh: from the raw files, whatever a cache has of them. kept: see `cells_of`.
     """
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(say("load.no_points", campaign_id=meta.campaign_id))
-    return _read(campaign, plan, meta, rounds, afresh=afresh)
+    return _read(campaign, plan, meta, rounds, afresh=afresh, kept=kept)
 
 
-def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None, *, afresh: bool) -> Dataset:
+def _read(
+    campaign: Campaign,
+    plan: Plan,
+    meta: CampaignMeta,
+    rounds: int | None,
+    *,
+    afresh: bool,
+    kept: Callable[[Cell], Cell],
+) -> Dataset:
     """Read launch by launch: of the attempts of each nothing stays but what is made of them here."""
     if rounds is not None:
         plan = plan.up_to(rounds)
@@ -525,7 +547,7 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
     for launch in missing.values():
         for point_id, one in _attempted(campaign, launch, None):
             found[point_id].append(one)
-    cells = cells_of(plan, found)
+    cells = cells_of(plan, found, kept)
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,

@@ -8,12 +8,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
+from types import MappingProxyType
+from typing import Any
 
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Cell, Dataset, Measured, RoundKey, Sample
+from cadge_analysis.stats.load import Cell, Dataset, Measured, RoundKey, Sample, read
+from cadge_results import Campaign
 from cadge_results.plugins.parameter import Quantity
 
 P50, P90, P99, P999 = 500, 900, 990, 999
@@ -145,32 +148,40 @@ class CellNumbers(Mapping[str, Numbers]):
         return len(self._cells)
 
 
-def lean(data: Dataset) -> tuple[Dataset, Mapping[str, Numbers]]:
-    """Return a campaign without the bulk of its samples, and what they gave, by point.
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-    For comparing campaigns: of a sample stay its launch, its operations and the load that it was offered. Percentiles
-    other than those of `Numbers`, costs and counters need the whole one.
+
+def read_lean(campaign: Campaign, *, costs: bool = False) -> tuple[Dataset, Mapping[str, Numbers]]:
+    """Return a campaign without the bulk of its samples, and what they gave, by point: the bulk goes cell by cell.
+
+    Of a sample stay its launch, its operations and the load that it was offered; costs: and what it took of processors,
+    and the load that it bore. Percentiles other than those of `Numbers` need the whole one.
     """
     measured: dict[str, Numbers] = {}
 
-    def without_bulk(cells: Sequence[Cell]) -> Iterator[Cell]:
-        for cell in cells:
-            rule = cell.case.file.one_load
-            kept = {rule.offered} if rule else set()
-            made = replace(cell, samples=tuple(_lean(sample, kept) for sample in cell.samples))
-            if cell.samples:
-                measured[cell.point_id] = replace(_numbers(cell), cell=made)
-            yield made
+    def without_bulk(cell: Cell) -> Cell:
+        rule, knee = cell.case.file.one_load, cell.case.file.knee
+        names = {rule.offered} if rule else set()
+        if knee and costs:
+            names |= {knee.offered, knee.achieved}
+        made = replace(cell, samples=tuple(_lean(sample, names, costs=costs) for sample in cell.samples))
+        if cell.samples:
+            measured[cell.point_id] = _numbers(cell, made)
+        return made
 
-    return replace(data, cells=tuple(without_bulk(data.cells)), twins=tuple(without_bulk(data.twins))), measured
-
-
-def _lean(sample: Sample, kept: Collection[str]) -> Sample:
-    quantities = {name: one for name, one in sample.quantities.items() if name in kept} if kept else {}
-    return replace(sample, quantities=quantities, cpu=(), counters={})
+    data = read(campaign, kept=without_bulk)
+    return data, {cell.point_id: measured[cell.point_id] for cell in data.planned if cell.samples}
 
 
-def _numbers(cell: Cell) -> Numbers:
+def _lean(sample: Sample, names: Collection[str], *, costs: bool) -> Sample:
+    quantities = {name: one for name, one in sample.quantities.items() if name in names} if names else _NOTHING
+    if costs:
+        return replace(sample, quantities=quantities)
+    return replace(sample, quantities=quantities, cpu=(), counters=_NOTHING)
+
+
+def _numbers(cell: Cell, kept: Cell | None = None) -> Numbers:
+    """Return the numbers of a cell. kept: what stays of it, where that is less."""
     samples, file = cell.samples, cell.case.file
     measures = [dict(sample.quantities.items()) for sample in samples]  # unpacked once
     main = [one[file.main] for one in measures]
@@ -189,7 +200,7 @@ def _numbers(cell: Cell) -> Numbers:
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
-        cell=cell,
+        cell=kept or cell,
         by_round=by_round,
         own_p99=_own_p99(samples, main) if file.main_quantity.kind == "histogram" else {},
         fewest=min(

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
-from cadge_analysis.stats.numbers import CellNumbers, Numbers, lean
+from cadge_analysis.stats.numbers import CellNumbers, Numbers, read_lean
+from cadge_results import Campaign
 from cadge_results.formats.point import label_of
 from cadge_results.plugins.build import adapter_of
 
@@ -34,10 +35,10 @@ class Side:
     again: bool = False
 
     @classmethod
-    def lean(cls, data: Dataset) -> Side:
+    def lean(cls, campaign: Campaign) -> Side:
         """Return a campaign that keeps what comparing asks of it; `--cell` and the page of a comparison ask more."""
-        kept, measured = lean(data)
-        return cls(data.campaign_id, kept, measured=measured)
+        data, measured = read_lean(campaign)
+        return cls(data.campaign_id, data, measured=measured)
 
     @cached_property
     def cells(self) -> Mapping[Key, Cell]:

@@ -172,7 +172,6 @@ def test_another_path_in_steered_surroundings_is_found(tmp_path: Path) -> None:
         path = tuple(one.model_copy(update={"used": "tcp/lo"}) for one in record.result.path)
         records.append(record.model_copy(update={"result": record.result.model_copy(update={"path": path})}))
     found = quiet(data, replace(data, records=tuple(records)), ["UCX_TLS"])
-    assert not found.ok
     assert found.leaked[0].startswith("native-ucx used tcp/lo")
     [setting] = found.settings
     assert (setting.variable, setting.shown) == ("UCX_TLS=tcp", True)

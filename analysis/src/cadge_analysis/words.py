@@ -141,13 +141,11 @@ def pattern(case: Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How values of a quantity are shown: unit, what stored values are multiplied with, and words around them."""
+    """How values of a quantity are shown: unit, what stored values are multiplied with, and what the unit is called."""
 
     unit: str
     scale: float
     spoken: str
-    noun: str
-    verb: str
 
     def text(self, stored: float) -> str:
         """Return a stored value with three significant digits and its unit."""
@@ -157,10 +155,8 @@ class Shown:
 def shown(quantity: Quantity) -> Shown:
     """Return how values of a quantity are shown."""
     if quantity.unit == "ns":
-        return Shown("\u00b5s", 1 / units.NS_PER_US, "microseconds", "time", "takes")
-    if quantity.kind == "rate":
-        return Shown(quantity.unit, 1.0, quantity.unit, "rate", "reaches")
-    return Shown(quantity.unit, 1.0, quantity.unit, "value", "has")
+        return Shown("\u00b5s", 1 / units.NS_PER_US, "microseconds")
+    return Shown(quantity.unit, 1.0, quantity.unit)
 
 
 def slug(quantity: Quantity) -> str:

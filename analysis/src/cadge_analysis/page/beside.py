@@ -28,7 +28,6 @@ from cadge_analysis.blocks.model import (
     Heading,
     Items,
     PageDocument,
-    PanelFigure,
     Region,
     Remark,
     Span,
@@ -41,7 +40,15 @@ from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.groups import by_key
 from cadge_analysis.page.documents import document as document_of
-from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
+from cadge_analysis.page.figures.beside_charts import (
+    CHANGED,
+    TAILS_LEAST,
+    key_of,
+    mode_of,
+    panels,
+    ratio_figures,
+    tail_figures,
+)
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.since import findings_of, machine_tables
 from cadge_analysis.page.parts.warned import validity
@@ -105,9 +112,9 @@ def _sections(
     yield Region(id="comparability", title=say("comparability"), short="What differed", blocks=conditions)
     yield Region(id="changes", title="Changes", blocks=tuple(_changed(found, looks)))
     if figures := ratio_figures(found, looks):
-        yield _panels("ratios", say("ratios"), _ratios_note(found), figures, short="Ratios")
+        yield panels("ratios", say("ratios"), figures, short="Ratios", note=_ratios_note(found), role="lede")
     if figures := tail_figures(found, looks):
-        yield _panels("tails", say("tails"), _tails_note(found), figures, short="Tails")
+        yield panels("tails", say("tails"), figures, short="Tails", note=_tails_note(found), role="lede")
     if fates := tuple(_fates(found.left)):
         yield Region(id="fates", title=say("fates"), short="Came and went", blocks=fates)
     if machine := machine_tables(found):
@@ -120,12 +127,6 @@ def _sections(
     )
     again = (plain(say("again")), Command(command, label="Command"))
     yield Region(id="provenance", title="Provenance", blocks=(*facts, *again))
-
-
-def _panels(name: str, title: str, note: str, figures: tuple[PanelFigure, ...], *, short: str) -> Region:
-    return Region(
-        id=name, title=title, short=short, blocks=(plain(note, "lede"), Region(blocks=figures, role="panels"))
-    )
 
 
 def _distinct(first: Side, second: Side) -> tuple[Side, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import log
@@ -32,7 +32,7 @@ from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.documents import document as document_of
-from cadge_analysis.page.figures.beside_charts import key_of
+from cadge_analysis.page.figures.beside_charts import key_of, panels
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
@@ -91,36 +91,22 @@ def _courses(drawing: _Drawing) -> Iterator[Region]:
     """Yield the courses: of the machine, of what changed, of what lies farthest apart unchanged; and events."""
     found = drawing.found
     if found.machine:
-        yield _panels("machine", say("machine"), [_figure(found.machine, drawing, "machine")], short="Machine")
+        yield panels("machine", say("machine"), [_figure(found.machine, drawing, "machine")], short="Machine")
     if found.changed:
         changed = found.changed[:CHANGED_MOST]
         more = len(found.changed) - len(changed)
         text = say("history.more_cells", more=more) if more > 0 else ""
         figures = [_figure(one, drawing, f"changed-{at}") for at, one in enumerate(changed)]
-        yield _panels("changed", say("changed"), figures, text, after=_changes(found))
+        region = panels("changed", say("changed"), figures, note=text)
+        yield replace(region, blocks=(*region.blocks, *_changes(found)))
     rest = [one for one in found.courses if not one.turns]
     rest.sort(key=lambda one: (-_spread(one), one.name))
     if others := rest[:OTHERS_MOST]:
         text = say("history.unchanged", shown=len(others), cells=len(rest))
         figures = [_figure(one, drawing, f"other-{at}") for at, one in enumerate(others)]
-        yield _panels("others", say("others"), figures, text, short="What did not")
+        yield panels("others", say("others"), figures, short="What did not", note=text)
     if found.events:
         yield Region(id="events", title=say("events"), short="Events", blocks=(_events(found),))
-
-
-def _panels(
-    name: str,
-    title: str,
-    figures: Sequence[PanelFigure],
-    text: str = "",
-    *,
-    short: str = "",
-    after: Sequence[Table] = (),
-) -> Region:
-    note = (plain(text),) if text else ()
-    return Region(
-        id=name, title=title, short=short, blocks=(*note, Region(blocks=tuple(figures), role="panels"), *after)
-    )
 
 
 def _spread(course: Course) -> float:

@@ -68,10 +68,6 @@ class Site:
         """Put the files of a run in place of those that it had."""
         put_files(self.folder(campaign_id), files)
 
-    def own(self, campaign_id: str) -> set[str]:
-        """Return the names of the files that are of a run: those that its checksums name."""
-        return own(self.folder(campaign_id))
-
     def write_rest(self, about: SiteFile) -> list[Path]:
         """Write everything beside the runs, anew; return those files that say something of runs."""
         runs = self.runs()

@@ -51,11 +51,6 @@ class Quiet:
     """What of the user's reached an endpoint or changed a path, a sentence each."""
     settings: tuple[Setting, ...]
 
-    @property
-    def ok(self) -> bool:
-        """Whether nothing ended as a plain number."""
-        return not self.leaked and all(one.shown for one in self.settings)
-
 
 def _used(data: Dataset) -> Mapping[Series, frozenset[_Used]]:
     found: dict[Series, set[_Used]] = {}

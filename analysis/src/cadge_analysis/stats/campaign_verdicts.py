@@ -187,18 +187,9 @@ class FamilyVerdicts:
         return sum(family.decided for family in self.families)
 
     @property
-    def share(self) -> float | None:
-        """Which share of them that is; None where nothing is compared."""
-        return self.decided / self.comparisons if self.comparisons else None
-
-    @property
     def undecided(self) -> tuple[CellVerdict, ...]:
         """Those that cannot be told."""
         return tuple(one for family in self.families for one in family.cells if one.says == Verdict.UNKNOWN)
-
-    def count(self, verdict: Verdict) -> int:
-        """How many comparisons have this verdict."""
-        return sum(one.says == verdict for one in self.by_point.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from functools import partial
 from math import exp, log10
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Key, PanelFigure
+from cadge_analysis.blocks.make import plain
+from cadge_analysis.blocks.model import DataTable, Key, PanelFigure, Region
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
@@ -56,6 +57,14 @@ class _Group:
     panel: RatioPanel
     others: tuple[str, ...]
     """Series that changed as well, and are grey."""
+
+
+def panels(
+    name: str, title: str, figures: Iterable[PanelFigure], *, short: str = "", note: str = "", role: str = ""
+) -> Region:
+    """Return a section of charts side by side, below a note."""
+    drawn = Region(blocks=tuple(figures), role="panels")
+    return Region(id=name, title=title, short=short, blocks=(*([plain(note, role)] if note else []), drawn))
 
 
 def ratio_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:

@@ -78,7 +78,7 @@ def test_launches_on_two_levels_are_no_difference(launches: int, share: float) -
 
 
 def test_what_differs_is_told_although_others_switch() -> None:
-    """And what switches is told where all of its launches agree."""
+    """And what switches is told where each of its levels differs."""
     chance = random.Random(8)
     base = {(k, 0): exp(chance.gauss(0, 0.003)) for k in range(9)}
     members = {at: {key: 1.2 * exp(chance.gauss(0, 0.004)) for key in base} for at in range(6)}
@@ -92,16 +92,20 @@ def test_what_differs_is_told_although_others_switch() -> None:
     assert on_two >= {36, 37, 38, 39}
     assert len(on_two) <= 8
     assert [at for at, one in verdicts.items() if one.differs] == [0, 1, 2, 3, 4, 5, 36, 37, 38, 39]
-    assert {verdicts[at].p for at in range(36, 40)} == {2 / 512}
+    assert all(verdicts[at].p <= 2 / 512 for at in range(36, 40))
 
 
-def test_what_both_sides_do_alike_is_seen_on_the_sides() -> None:
-    """The machine switches, and both layers with it: their differences do not show it."""
+def test_what_both_sides_do_alike_cancels() -> None:
+    """The machine switches, or drifts, and both layers with it; a side that switches by itself is seen."""
     chance = random.Random(6)
-    levels = {(k, 0): 1.0 if k % 2 else 1.5 for k in range(9)}
-    sides = [{key: value * exp(chance.gauss(0, 0.01)) for key, value in levels.items()} for _ in range(2)]
-    assert paired(*sides).two_levels
-    eight = [{key: side[key] for key in list(side)[:8]} for side in sides]
+    switching = [1.0 if k % 2 else 1.5 for k in range(9)]
+    for levels in ([1 + k / 8 for k in range(9)], switching):
+        sides = [{(k, 0): value * exp(chance.gauss(0, 0.01)) for k, value in enumerate(levels)} for _ in range(2)]
+        assert not paired(*sides).two_levels
+    alone = {(k, 0): exp(chance.gauss(0, 0.01)) for k in range(9)}
+    assert paired(sides[0], alone).two_levels
+    assert paired(alone, sides[0]).two_levels
+    eight = [{key: side[key] for key in list(side)[:8]} for side in (alone, sides[0])]
     assert not paired(*eight).two_levels
 
 

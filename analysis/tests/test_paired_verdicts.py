@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference import families, paired_verdicts, plan_power
+from cadge_analysis.stats.inference.levels import Levels
 from cadge_analysis.stats.inference.plan_power import PlannedFamily
 from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
 from cadge_analysis.stats.load import read
@@ -212,14 +213,20 @@ def test_correlation_asks_for_more() -> None:
     assert stricter.log_ratio == paired_verdicts.verdict(pairs, DELTA, fixed(9)).log_ratio
 
 
-def test_on_two_levels_all_have_to_agree() -> None:
-    family = {0: rounds_of(*[0.3] * 8, -0.01), 1: rounds_of(*[0.3] * 5, *[0.05] * 4)}
-    found = paired_verdicts.verdicts(family, DELTA, fixed(9), on_two_levels=(0, 1))
+def test_on_two_levels_each_has_to_differ() -> None:
+    sides = {0: [0.3] * 5 + [0.0] * 4, 1: [0.3] * 5 + [0.1] * 4}
+    levels = {
+        at: Levels(tuple(one), (0.01, -0.01, 0.02, -0.02, 0.0, 0.01, 0.02, -0.01, 0.0), (True, False))
+        for at, one in sides.items()
+    }
+    family = {at: rounds_of(*one) for at, one in sides.items()}
+    found = paired_verdicts.verdicts(family, DELTA, fixed(9), levels=levels)
     assert [(one.says, one.two_levels, one.more) for one in found.values()] == [
         ("cannot tell", True, None),
         ("slower", True, None),
     ]
-    assert paired_verdicts.verdicts(family, DELTA, fixed(9))[0].says == "slower"
+    assert found[1].low == pytest.approx(0.08)
+    assert paired_verdicts.verdicts({0: rounds_of(*[0.3] * 6, *[0.01] * 3)}, DELTA, fixed(9))[0].says == "slower"
 
 
 @given(PAIRS, st.sampled_from([FOUR_LOOKS, fixed(9), fixed(2)]), st.sampled_from([1, 40]))

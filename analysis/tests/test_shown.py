@@ -62,7 +62,7 @@ def test_what_would_decide_a_verdict() -> None:
 def test_a_row_without_a_verdict_says_why(without: str, label: str, ranks: bool, reason: str) -> None:
     case, series = SimpleNamespace(does_rank=ranks), SimpleNamespace(label=label)
     row: Any = SimpleNamespace(cell=SimpleNamespace(point_id="p", series=series, case=case))
-    verdicts: Any = SimpleNamespace(without={"p": without}, baseline="a-one")
+    verdicts: Any = SimpleNamespace(without={"p": without}, baselines={"a-one"})
     assert shown.verdict_value(None, row, verdicts) == shown.Value(text=units.MISSING, reason=reason)
 
 

@@ -38,15 +38,15 @@ def test_the_distribution_is_that_of_all_signs() -> None:
         assert signed_rank.two_sided(8, against) == pytest.approx(min(1.0, 2 * share))
 
 
-@given(SOME, st.sampled_from([0.2, 0.05, 0.01, 0.001]), st.booleans())
-def test_interval_and_p_say_the_same(values: list[float], level: float, two_levels: bool) -> None:
+@given(SOME, st.sampled_from([0.2, 0.05, 0.01, 0.001]))
+def test_interval_and_p_say_the_same(values: list[float], level: float) -> None:
     """Also with ties and zeros, which count against a finding."""
-    ends = signed_rank.interval(values, level, two_levels=two_levels)
-    p = signed_rank.p_value(values, two_levels=two_levels)
+    ends = signed_rank.interval(values, level)
+    p = signed_rank.p_value(values)
     assert (ends is not None and (ends[0] > 0 or ends[1] < 0)) == (p <= level)
     within = (-0.3, 0.3)
     inside = ends is not None and within[0] < ends[0] and ends[1] < within[1]
-    assert inside == (signed_rank.p_outside(values, within, two_levels=two_levels) <= level)
+    assert inside == (signed_rank.p_outside(values, within) <= level)
     if ends is not None:
         assert ends[0] <= signed_rank.estimate(values) <= ends[1]
 
@@ -66,14 +66,6 @@ def test_a_worked_example() -> None:
     assert signed_rank.p_not_below(scores) == pytest.approx(0.0195, abs=1e-4)
     assert signed_rank.estimate(scores) == pytest.approx(-0.46, abs=1e-9)
     assert signed_rank.interval(scores, 0.04) == pytest.approx((-0.786, -0.010), abs=1e-9)
-
-
-def test_on_two_levels_all_have_to_agree() -> None:
-    values = [0.3] * 8 + [-0.01]
-    assert signed_rank.p_value(values) <= 0.01
-    assert signed_rank.p_value(values, two_levels=True) == 1
-    assert signed_rank.interval(values, 0.05, two_levels=True) == (-0.01, 0.3)
-    assert signed_rank.p_value([0.3] * 9, two_levels=True) == 2 / 512
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

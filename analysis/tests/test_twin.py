@@ -24,7 +24,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts.coverage import outcomes
 from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.page.parts.remarks import remarks
-from cadge_analysis.page.views import page
+from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.selftest.pooled import alike
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.plan_power import families_of
@@ -118,7 +118,7 @@ def test_verdicts_are_withheld_where_a_layer_differs_from_itself(tmp_path: Path)
         one for one in remarks(comparison, loads(comparison), rate) if one.serious and one.key == "differs_from_itself"
     ]
     assert [one.text.startswith(f"Verdicts are withheld: {why}") for one in found] == [True]
-    stops = [one for one in limits(page(comparison, title=None, generated="now")) if one.stops]
+    stops = [one for one in limits(page(comparison, of_campaign(generated="now"))) if one.stops]
     assert [(one.title, one.size) for one in stops] == [(found[0].title, say("remarks", "differs_from_itself.size"))]
 
 

@@ -62,7 +62,8 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
 
     def p(values: tuple[float, ...]) -> float:
         pairs = dict(enumerate(values))
-        return verdict(pairs, 0.0, looks, correlation=correlation, two_levels=has_two_levels(values)).p
+        found = verdict(pairs, 0.0, looks, correlation=correlation).p
+        return found if not has_two_levels(values) or min(values) > 0 or max(values) < 0 else 1.0
 
     cells = tuple((cell % 8, p(values), level, ROUNDS) for (_, cell), values in rounds.items())
     return AlikeOutcome(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)

@@ -18,7 +18,7 @@ from cadge_analysis.judged import judged
 from cadge_analysis.making import Making
 from cadge_analysis.reopen import carried
 from cadge_analysis.report import judged_against
-from cadge_analysis.stats.compare import Row, compare
+from cadge_analysis.stats.compare import Comparison, Row, compare
 from cadge_analysis.stats.family_verdicts import judge_families
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -38,13 +38,18 @@ def data_of(path: Path) -> Dataset:
     return judged_against(carried(found.data, path.name).data, Making.of(found.making).baseline)
 
 
+def _pairing(comparison: Comparison) -> Pairing:
+    values = {row.cell.point_id: row.numbers.by_round for row in comparison.rows}
+    return Pairing(comparison.data, looks_planned(comparison.data.plan), values)
+
+
 def main() -> None:
     """Print the shares of each campaign."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaigns", nargs="+", type=Path)
     for path in parser.parse_args().campaigns:
         comparison = compare(data_of(path))
-        whole, pairing = judged(comparison), Pairing(comparison.data, looks_planned(comparison.data.plan))
+        whole, pairing = judged(comparison), _pairing(comparison)
         cases: dict[Case, list[Row]] = defaultdict(list)
         for row in comparison.rows:
             if row.cell.case.does_rank:

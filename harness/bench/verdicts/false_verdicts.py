@@ -36,7 +36,8 @@ from math import log
 from statistics import fmean
 
 from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
-from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
+from cadge_analysis.stats.inference.levels import levels_of
+from cadge_analysis.stats.inference.modes import scatter_within
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.sequential import ERROR, FOUR_LOOKS, LookPlan, fixed
 from cadge_analysis.stats.inference.serial import STRICTER, Serial, serial_correlation
@@ -131,16 +132,13 @@ class Family:
     def named(self, launches: int, looks: LookPlan, serial: Serial | None) -> tuple[float, float]:
         """Return the share of false names, and of the slower ones that are called so."""
         pairs = {at: dict(enumerate(one)) for at, one in self.differences(launches)}
-        base = may_have_two_levels(self.base[:launches])
-        on_two = [
-            at
-            for at, one in pairs.items()
-            if base or has_two_levels(list(one.values())) or may_have_two_levels(self.sides[at][:launches])
-        ]
+        base, sides = self.base[:launches], {at: one[:launches] for at, one in self.sides.items()}
+        scatter = scatter_within([base, *sides.values()])
+        seen = {at: found for at, one in sides.items() if (found := levels_of(one, base, scatter))}
         used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
         if isinstance(looks, OverEpochs):
-            on_two = []
-        found = verdicts(pairs, DELTA, looks, correlation=used, withheld=withheld, on_two_levels=on_two)
+            seen = {}
+        found = verdicts(pairs, DELTA, looks, correlation=used, withheld=withheld, levels=seen)
         half = len(pairs) / 2
         names = [at for at, one in found.items() if one.says in NAMED]
         right = sum(at >= half and found[at].says == "slower" for at in names)

@@ -104,7 +104,7 @@ def _covered(
     held = 0
     for _ in range(draws):
         drawn = _drawn(values, launches, chance)
-        ends = looks.interval(0, drawn, level, two_levels=has_two_levels(drawn))
+        ends = (min(drawn), max(drawn)) if has_two_levels(drawn) else looks.interval(0, drawn, level)
         held += ends is None or ends[0] <= 0 <= ends[1]
     share = held / draws
     return Coverage(

@@ -191,6 +191,10 @@ class FamilyVerdicts:
         """Those that cannot be told."""
         return tuple(one for family in self.families for one in family.cells if one.says == Verdict.UNKNOWN)
 
+    def count(self, verdict: Verdict) -> int:
+        """How many comparisons have this verdict."""
+        return sum(one.says == verdict for one in self.by_point.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailVerdicts(FamilyVerdicts):
@@ -367,12 +371,13 @@ class _Judging:
         if not measure.asks_all:
             without |= {cell.point_id: NO_NUMBER for cell in data.planned if cell.point_id not in numbers}
         percent = data.plan.same_within
+        values = {name: found for name, found in seen.items() if not isinstance(found, str)}
         return cls(
             measure=measure,
             numbers=numbers,
-            values={name: found for name, found in seen.items() if not isinstance(found, str)},
+            values=values,
             without=without,
-            pairing=Pairing(data, looks),
+            pairing=Pairing(data, looks, values),
             delta=percent / 100 if percent is not None else SAME_WITHIN,
         )
 
@@ -474,7 +479,7 @@ class _Judging:
             look = found.looks.reached(len(found.pairs))
             if look is None or not found.looks.can_decide(look, ERROR):  # nor does any verdict come of so few
                 return 1.0
-            return found.looks.p_not_below(look, found.seen_at(look), two_levels=found.two_levels)
+            return found.looks.p_not_below(look, found.seen_at(look), levels=found.levels_at(look))
 
         return better
 
@@ -492,7 +497,7 @@ class _Judging:
             if look is None:
                 return False
             level = family.error / comb(ranked, 2)
-            ends = found.looks.interval(look, found.seen_at(look), level, two_levels=found.two_levels)
+            ends = found.looks.interval(look, found.seen_at(look), level, levels=found.levels_at(look))
             return ends is not None and low < ends[0] and ends[1] < high
 
         return len(members) > 1 and all(same(one, other) for one, other in combinations(members, 2))

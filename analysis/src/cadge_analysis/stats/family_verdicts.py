@@ -65,7 +65,7 @@ def judge_families(
             {name: one.looks for name, one in members.items()},
             correlation=serial.used if serial else 0.0,
             withheld=withheld or (serial is not None and serial.withheld),
-            on_two_levels={name for name, one in members.items() if one.two_levels},
+            levels={name: one.levels for name, one in members.items() if one.levels},
         )
         said |= {name: unsaid(one.looks) for name, one in every.items() if one.unlike}
         found[key] = InFamily(verdicts=said, serial=serial, own=own)
@@ -92,13 +92,15 @@ def told_apart(
     All of a campaign, judged at the looks that it was planned with. `PairedVerdict.differs` is the answer. withheld:
     nothing may be said.
     """
-    pairing = Pairing(data, looks_planned(data.plan))
+    every = {key: tuple(sides) for key, sides in families.items()}
+    values = {side.cell.point_id: side.by_round for sides in every.values() for both in sides for side in both}
+    pairing = Pairing(data, looks_planned(data.plan), values)
     compared = {
         key: {
             ours.cell.point_id: pairing.compared(ours.cell, base.cell, ours.by_round, base.by_round)
             for ours, base in sides
         }
-        for key, sides in families.items()
+        for key, sides in every.items()
     }
     found, _ = judge_families(compared, 0.0, withheld=withheld)
     return {key: dict(one.verdicts) for key, one in found.items()}

@@ -8,16 +8,18 @@ which rounds are lost says nothing of how the others went. Rounds that were not 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
-from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
+from cadge_analysis.stats.inference.levels import Levels, levels_of
+from cadge_analysis.stats.inference.modes import scatter_within
+from cadge_analysis.stats.inference.scatter import Scatter
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.load import Cell, Dataset, PlannedRounds, RoundKey
+from cadge_analysis.stats.load import Case, Cell, Dataset, PlannedRounds, RoundKey
 from cadge_analysis.stats.offered import unlike
 
 Rounds = Mapping[RoundKey, float]
@@ -29,17 +31,22 @@ _NEVER: PlannedRounds = ((), frozenset())
 class PairedRatios:
     """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost.
 
-    Above zero is worse than the other side, whatever is better. `two_levels`: the launches of either side fall into two
-    groups, or their differences do. `unlike`: why they cannot be compared; then there are no pairs.
+    Above zero is worse than the other side, whatever is better. `levels`: both sides, where the launches of either may
+    fall into two groups, or their differences do. `unlike`: why they cannot be compared; then there are no pairs.
     """
 
     pairs: Rounds
     looks: LookPlan
     lost: int = 0
-    two_levels: bool = False
+    levels: Levels | None = None
     unlike: str = ""
     medians: float | None = None
     """The logarithm of what the medians of all launches of both sides say, above zero where it is worse."""
+
+    @property
+    def two_levels(self) -> bool:
+        """True where launches may be on two levels."""
+        return self.levels is not None
 
     @property
     def in_order(self) -> list[float]:
@@ -55,24 +62,44 @@ class PairedRatios:
         """Return the log-ratios that a look is of."""
         return self.in_order[: self.looks.looks[look]]
 
+    def levels_at(self, look: int) -> Levels | None:
+        """Return the levels of the launches that a look is of."""
+        return self.levels.first(self.looks.looks[look]) if self.levels else None
 
-def paired(ours: Rounds, base: Rounds) -> PairedRatios:
-    """Pair what stands in the same rounds, to be looked at once; times, or anything else of which less is better."""
+
+def paired(ours: Rounds, base: Rounds, scatter: Scatter = Scatter()) -> PairedRatios:  # noqa: B008 - frozen
+    """Pair what stands in the same rounds, to be looked at once; times, or anything else of which less is better.
+
+    scatter: of the launches of many such series (`modes.scatter_within`).
+    """
     pairs = _pairs(ours, base, more_is_better=False)
-    return PairedRatios(pairs, fixed(max(1, len(pairs))), two_levels=_two_levels(pairs, ours, base))
+    levels = _levels(pairs, ours, base, scatter, more_is_better=False)
+    return PairedRatios(pairs, fixed(max(1, len(pairs))), levels=levels)
 
 
 class Pairing:
     """Pairs the cells of one campaign."""
 
-    def __init__(self, data: Dataset, looks: LookPlan | None) -> None:
-        """Take in the rounds of a campaign. looks: None for one look, at all launches that were planned."""
+    def __init__(self, data: Dataset, looks: LookPlan | None, values: Mapping[str, Rounds]) -> None:
+        """Take in the rounds of a campaign. looks: None for one look, at all launches that were planned.
+
+        values: what is compared, by point: all of a family show how its launches scatter.
+        """
         self._rounds = data.rounds_of_points
         # most points share both, and there are fewer pairs of these than of cells by far
         self._known: dict[tuple[PlannedRounds, PlannedRounds], tuple[tuple[int, ...], int]] = {}
         self._epochs = {launch.round: launch.epoch for launch in data.plan.launches}
         self._finished = data.meta.status == "finished"
         self._looks = looks
+        sides: dict[tuple[str, str, str], list[list[float]]] = defaultdict(list)
+        for cell in data.cells:
+            found = values.get(cell.point_id)
+            if found and cell.series.kind == "layer" and cell.case.does_rank and min(found.values()) > 0:
+                sides[_family(cell.case)].append([log(value) for value in found.values()])
+        self._scatters = {family: scatter_within(every) for family, every in sides.items()}
+
+    def _scatter(self, case: Case) -> Scatter:
+        return self._scatters.get(_family(case), Scatter())
 
     def compared(self, ours: Cell, base: Cell, our_values: Rounds | None, base_values: Rounds | None) -> PairedRatios:
         """Pair two cells; at unlike loads, without a logarithm, or a number on either side, there are no pairs."""
@@ -100,7 +127,9 @@ class Pairing:
             pairs=at_look,
             looks=found,
             lost=last - sum(have[number] for number in seen),
-            two_levels=not isinstance(found, OverEpochs) and _two_levels(at_look, our_values, base_values),
+            levels=None
+            if isinstance(found, OverEpochs)
+            else _levels(at_look, our_values, base_values, self._scatter(ours.case), more_is_better=better == "high"),
             medians=_medians(our_values, base_values, more_is_better=better == "high") if pairs else None,
         )
 
@@ -113,6 +142,10 @@ class Pairing:
             made = max((place for place, number in enumerate(order, 1) if number in run & run_other), default=0)
             self._known[sides] = order, made
         return self._known[sides]
+
+
+def _family(case: Case) -> tuple[str, str, str]:
+    return case.pattern, case.place, case.wait
 
 
 def _pairs(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) -> dict[RoundKey, float]:
@@ -129,10 +162,15 @@ def _medians(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) 
     return -found if more_is_better else found
 
 
-def _two_levels(pairs: Rounds, *sides: Rounds | None) -> bool:
-    """Tell whether differences are on two levels, or either side in the same rounds may be."""
-    logs = [[log(side[key]) for key in pairs] for side in sides if side]
-    return has_two_levels(list(pairs.values())) or any(map(may_have_two_levels, logs))
+def _levels(
+    pairs: Rounds, ours: Rounds | None, base: Rounds | None, scatter: Scatter, *, more_is_better: bool
+) -> Levels | None:
+    """Return both sides in the rounds of their pairs where either may be on two levels, or differences are."""
+    if not ours or not base or not pairs:
+        return None
+    sign = -1 if more_is_better else 1
+    mine, theirs = ([sign * log(side[key]) for key in sorted(pairs)] for side in (ours, base))
+    return levels_of(mine, theirs, scatter)
 
 
 def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:

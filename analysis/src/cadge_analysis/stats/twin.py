@@ -117,7 +117,7 @@ def twin_cells(
         if (family is not None and family.withheld) or look is None:
             continue
         correlation = family.correlation if family else 0.0
-        judged = verdict(pairs, 0.0, looks, correlation=correlation, two_levels=pair.compared.two_levels)
+        judged = verdict(pairs, 0.0, looks, correlation=correlation, levels=pair.compared.levels)
         if judged.log_ratio is not None:
             found.append(
                 TwinCell(

@@ -91,7 +91,8 @@ def within_campaign(side: Side, pairs: Sequence[Pair], margin: float) -> Ruling:
     if not withheld and any(one.withheld for one in concerned):
         withheld = say("judging.rounds_alike")
     correlation = max((one.correlation for one in concerned), default=0.0)
-    pairing = Pairing(side.data, looks)
+    values = {one.cell.point_id: one.by_round for ours, theirs, _ in pairs for one in (ours, theirs)}
+    pairing = Pairing(side.data, looks, values)
     paired = [pairing.compared(theirs.cell, ours.cell, theirs.by_round, ours.by_round) for ours, theirs, _ in pairs]
     made = verdicts(
         {at: one.pairs for at, one in enumerate(paired)},
@@ -99,7 +100,7 @@ def within_campaign(side: Side, pairs: Sequence[Pair], margin: float) -> Ruling:
         {at: one.looks for at, one in enumerate(paired)},
         correlation=correlation,
         withheld=bool(withheld),
-        on_two_levels={at for at, one in enumerate(paired) if one.two_levels},
+        levels={at: one.levels for at, one in enumerate(paired) if one.levels},
     )
     ps = adjusted([one.p for one in made.values()])
     says = tuple(_judged(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))

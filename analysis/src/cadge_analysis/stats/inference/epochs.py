@@ -21,6 +21,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from cadge_analysis.stats.inference import signed_rank
+from cadge_analysis.stats.inference.levels import Levels
 from cadge_analysis.stats.inference.sequential import LookPlan
 from cadge_analysis.stats.inference.signed_rank import Interval
 from cadge_analysis.stats.inference.student import reach, two_sided_tail
@@ -42,32 +43,32 @@ class EpochPlan(LookPlan):
         """Return each epoch's estimate."""
         return tuple(signed_rank.estimate(one) for one in EpochPlan.stretches(self, differences))
 
-    def p(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
+    def p(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the two-sided p of no difference; 1 where epochs lie on both sides."""
         if not do_agree(self.epochs(differences)):
             return 1.0
-        return LookPlan.p(self, look, differences, two_levels=two_levels)
+        return LookPlan.p(self, look, differences, levels=levels)
 
-    def p_not_below(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
+    def p_not_below(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the one-sided p of differences that are not below zero; 1 where an epoch is not."""
         if max(self.epochs(differences)) >= 0:
             return 1.0
-        return LookPlan.p_not_below(self, look, differences, two_levels=two_levels)
+        return LookPlan.p_not_below(self, look, differences, levels=levels)
 
     def p_outside(
-        self, look: int, differences: Sequence[float], within: Interval, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], within: Interval, *, levels: Levels | None = None
     ) -> float:
         """Return the two-sided p of a shift that does not lie between two values; 1 where an epoch does not."""
         found = self.epochs(differences)
         if min(found) <= within[0] or max(found) >= within[1]:
             return 1.0
-        return LookPlan.p_outside(self, look, differences, within, two_levels=two_levels)
+        return LookPlan.p_outside(self, look, differences, within, levels=levels)
 
     def interval(
-        self, look: int, differences: Sequence[float], level: float, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], level: float, *, levels: Levels | None = None
     ) -> Interval | None:
         """Return the interval of the launches, widened until it holds every epoch; None: they are too few."""
-        own = LookPlan.interval(self, look, differences, level, two_levels=two_levels)
+        own = LookPlan.interval(self, look, differences, level, levels=levels)
         found = self.epochs(differences)
         return own and (min(own[0], *found), max(own[1], *found))
 
@@ -90,31 +91,31 @@ class OverEpochs(EpochPlan):
         del look
         return level
 
-    def p(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
+    def p(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the two-sided p of no difference."""
-        del look, two_levels
+        del look, levels
         return _tail(self.epochs(differences), 0.0)
 
-    def p_not_below(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
+    def p_not_below(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the one-sided p of differences that are not below zero."""
-        del look, two_levels
+        del look, levels
         found = self.epochs(differences)
         half = _tail(found, 0.0) / 2
         return half if fmean(found) < 0 else 1 - half
 
     def p_outside(
-        self, look: int, differences: Sequence[float], within: Interval, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], within: Interval, *, levels: Levels | None = None
     ) -> float:
         """Return the two-sided p of a shift that does not lie between two values."""
-        del look, two_levels
+        del look, levels
         found = self.epochs(differences)
         return max(_tail(found, end) for end in within) if within[0] < fmean(found) < within[1] else 1.0
 
     def interval(
-        self, look: int, differences: Sequence[float], level: float, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], level: float, *, levels: Levels | None = None
     ) -> Interval | None:
         """Return the shifts that are not refused at a level."""
-        del look, two_levels
+        del look, levels
         found = self.epochs(differences)
         middle, far = fmean(found), reach(level, len(found) - 1) * _error(found)
         return middle - far, middle + far

@@ -12,11 +12,12 @@ test_modes.py draws some again). It is found, with 40 % of nine launches in the 
 standard deviations apart, 61 % at 8 and 75 % at 12. Fewer than LAUNCHES_LEAST say nothing.
 
 **For verdicts** (`may_have_two_levels`) launches are suspected sooner, since ranks are wrong of two groups, and the
-price is small: a comparison is then decided only where all launches agree. They are suspected as well where the largest
-ratio of the sum of squares between both sides of a place to that within them is one that five in a hundred normal
-samples exceed (Engelman and Hartigan, Journal of the American Statistical Association 64, 1969, p. 1647). Of groups of
-equal size that lie 5 standard deviations apart it suspects 58 % with nine launches, 80 % with twelve, 96 % with
-eighteen; of exponential ones 9 %, 13 % and 21 %, of Student's t with 2 degrees of freedom 2 % (20,000 draws).
+price is small: then each level is compared by itself (levels.py). They are suspected as well where the largest ratio of
+the sum of squares between both sides of a place to that within them is one that 7 % of normal samples exceed
+(Engelman and Hartigan, Journal of the American Statistical Association 64, 1969, p. 1647). The variance within is
+moderated by that of the family's other launches (Smyth 2004; scatter.py): nine launches alone show it badly. Of groups
+that lie 5 standard deviations apart, two and seven launches, 99 % are suspected where all launches scatter alike, 73 %
+where their variances differ as of 4 degrees of freedom, and 49 % without such others; four and five: 100, 93 and 71 %.
 
 **Operations.** Of one launch's samples, in steps of an eighth of an octave, each with its two neighbours: two
 peaks that each hold SHARE_LEAST of all samples on their side of the lowest step between them, which is at most DEEP
@@ -25,14 +26,15 @@ times as high as the lower peak. Some ten thousand samples make that certain; fe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import ceil, exp, log
+from math import ceil, exp, log, log1p
 from statistics import median
 
 import numpy as np
 
+from cadge_analysis.stats.inference.scatter import Scatter, scatter_of
 from cadge_results.formats.histogram import Histogram
 
 LAUNCHES_LEAST = 9
@@ -41,9 +43,20 @@ SIDE_SHARE = 0.25
 WIDER = 1.5
 APART = 0.1
 """Groups that lie nearer than a tenth do not change what a reader takes home."""
-SIDE_SHARE_SUSPECTED = 0.15
-_SUSPECTED_FROM = {9: 6.7, 12: 5.2, 18: 4.0, 30: 3.2}
-"""By launches: the ratio of squares that 5 % of normal samples exceed (20,000 draws); between these it is straight."""
+SUSPECTED_LEAST = 2
+SUSPECTED_SHARE = 0.15
+_FREEDOMS = (0, 4, 16, 100)
+_SUSPECTED_FROM = {
+    9: (44.3, 40.0, 35.9, 35.0),
+    12: (48.8, 46.3, 43.0, 41.6),
+    18: (60.4, 58.8, 56.2, 54.0),
+    30: (84.4, 83.7, 81.8, 78.5),
+    100: (222.5, 221.6, 219.0, 212.4),
+}
+"""By launches and freedom: the sum of squares between, over the variance within, that 7 % of normal samples exceed.
+
+40,000 draws; between these it is straight, over the logarithm of a freedom and one.
+"""
 RESOLUTION = 0.002
 """Logarithms of ratios are not separated below this: histograms hold three digits of each side."""
 SAMPLES_LEAST = 2_000
@@ -108,21 +121,47 @@ def has_two_levels(logs: Sequence[float]) -> bool:
     return border(sorted(logs), resolution=RESOLUTION) is not None
 
 
-def may_have_two_levels(logs: Sequence[float]) -> bool:
-    """Tell whether launches, as logarithms, may fall into two groups: those that do, and others that lie far apart."""
-    ordered = sorted(logs)
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Sorted values in two parts, the first so long: the sums of squares between the parts, and within them."""
+
+    at: int
+    between: float
+    within: float
+
+
+def split(ordered: Sequence[float]) -> Split:
+    """Return the two parts of at least four sorted logarithms that lie farthest apart."""
     n = len(ordered)
+    least = max(SUSPECTED_LEAST, ceil(SUSPECTED_SHARE * n))
+    sums = [0.0, *accumulate(ordered)]
+    between, at = max(
+        (at * (n - at) / n * (sums[at] / at - (sums[n] - sums[at]) / (n - at)) ** 2, at)
+        for at in range(least, n - least + 1)
+    )
+    whole = sum((one - sums[n] / n) ** 2 for one in ordered)
+    return Split(at=at, between=between, within=max(whole - between, n * RESOLUTION**2))
+
+
+def scatter_within(sides: Iterable[Sequence[float]]) -> Scatter:
+    """Return how launches scatter within levels, one or two, of many series' launches as logarithms."""
+    parts = [(split(sorted(one)).within, len(one) - 2) for one in sides if len(one) >= LAUNCHES_LEAST]
+    return scatter_of([(within / freedom, freedom) for within, freedom in parts])
+
+
+def may_have_two_levels(logs: Sequence[float], scatter: Scatter = Scatter()) -> bool:  # noqa: B008 - frozen
+    """Tell whether launches, as logarithms, may fall into two groups: those that do, and others that lie far apart.
+
+    scatter: of the family's launches within levels (`scatter_within`).
+    """
+    n = len(logs)
     if n < LAUNCHES_LEAST:
         return False
-    least = max(SIDE_LEAST, ceil(SIDE_SHARE_SUSPECTED * n))
-    sums = [0.0, *accumulate(ordered)]
-    whole = sum((one - sums[n] / n) ** 2 for one in ordered)
-    between = max(
-        at * (n - at) / n * (sums[at] / at - (sums[n] - sums[at]) / (n - at)) ** 2 for at in range(least, n - least + 1)
-    )
-    limit = float(np.interp(n, list(_SUSPECTED_FROM), list(_SUSPECTED_FROM.values())))
-    within = max(whole - between, n * RESOLUTION**2)
-    return between > limit * within or has_two_levels(logs)
+    found, known = split(sorted(logs)), scatter.freedom
+    by_launches = [float(np.interp(log1p(known), np.log1p(_FREEDOMS), limits)) for limits in _SUSPECTED_FROM.values()]
+    limit = float(np.interp(n, list(_SUSPECTED_FROM), by_launches))
+    variance = (found.within + known * scatter.common) / (n - 2 + known)
+    return found.between > limit * variance or has_two_levels(logs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

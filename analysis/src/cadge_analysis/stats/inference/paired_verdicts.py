@@ -2,13 +2,13 @@
 """Four verdicts on a layer beside its baseline in one campaign, at looks that were fixed beforehand.
 
 From paired log-ratios, round by round, by signed ranks (signed_rank.py), at the last look that was reached
-(sequential.py), at the level that the family asks for (families.py), by the rule of verdict.py. Where launches switch
-between two levels, ranks say nothing: such a comparison is decided only where all of its launches agree.
+(sequential.py), at the level that the family asks for (families.py), by the rule of verdict.py. Where launches may
+switch between two levels, signed ranks are wrong: each level is compared by itself (levels.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import expm1
@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST, do_agree
 from cadge_analysis.stats.inference.families import level_of
+from cadge_analysis.stats.inference.levels import Levels
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
 from cadge_analysis.stats.inference.serial import error_for
 from cadge_analysis.stats.inference.verdict import Evidence, Verdict, bounds, level_chosen, said
@@ -86,17 +87,18 @@ class _Seen:
     two_levels: bool
 
 
-def _seen(pairs: Pairs, delta: float, looks: LookPlan, *, two_levels: bool) -> _Seen | None:
+def _seen(pairs: Pairs, delta: float, looks: LookPlan, levels: Levels | None) -> _Seen | None:
     look = looks.reached(len(pairs))
     if look is None:
         return None
     values = tuple(value for _, value in sorted(pairs.items())[: looks.looks[look]])
+    seen = levels.first(len(values)) if levels else None
     evidence = Evidence(
-        p=looks.p(look, values, two_levels=two_levels),
-        p_same=looks.p_outside(look, values, bounds(delta), two_levels=two_levels),
-        interval=partial(looks.interval, look, values, two_levels=two_levels),
+        p=looks.p(look, values, levels=seen),
+        p_same=looks.p_outside(look, values, bounds(delta), levels=seen),
+        interval=partial(looks.interval, look, values, levels=seen),
     )
-    return _Seen(values=values, look=look, looks=looks, evidence=evidence, two_levels=two_levels)
+    return _Seen(values=values, look=look, looks=looks, evidence=evidence, two_levels=levels is not None)
 
 
 def _unseen(
@@ -164,18 +166,18 @@ def verdict(
     *,
     error: float = ERROR,
     correlation: float = 0.0,
-    two_levels: bool = False,
+    levels: Levels | None = None,
     withheld: bool = False,
 ) -> PairedVerdict:
     """Return the verdict on one comparison among `family`, of which nothing but their number is known (Bonferroni).
 
     correlation: that of neighbouring rounds' differences (`Serial.used`); withheld: it is too large
-    (`Serial.withheld`). two_levels: see `PairedVerdict`.
+    (`Serial.withheld`). levels: of what switches.
     """
     level = level_of(1, family, error_for(correlation, error))
-    seen = None if withheld else _seen(pairs, delta, looks, two_levels=two_levels)
+    seen = None if withheld else _seen(pairs, delta, looks, levels)
     if seen is None:
-        return _unseen(pairs, looks, level, correlation, two_levels=two_levels, withheld=withheld)
+        return _unseen(pairs, looks, level, correlation, two_levels=levels is not None, withheld=withheld)
     return _verdict(seen, delta, level, correlation)
 
 
@@ -187,23 +189,23 @@ def verdicts(
     error: float = ERROR,
     correlation: float = 0.0,
     withheld: bool = False,
-    on_two_levels: Collection[_Key] = (),
+    levels: Mapping[_Key, Levels] | None = None,
 ) -> dict[_Key, PairedVerdict]:
     """Return the verdicts on all comparisons of a family, of which at most `error` are wrong, on average.
 
     Those of which no look was reached count as members that say nothing. looks: of all, or of each: where launches gave
-    no number a look has fewer pairs. on_two_levels: members whose differences, or one side, are.
+    no number a look has fewer pairs. levels: of members that switch, in the order of their pairs.
     """
+    levels = levels or {}
     plans = {key: looks if isinstance(looks, LookPlan) else looks[key] for key in family}
     seen = {
-        key: None if withheld else _seen(pairs, delta, plans[key], two_levels=key in on_two_levels)
-        for key, pairs in family.items()
+        key: None if withheld else _seen(pairs, delta, plans[key], levels.get(key)) for key, pairs in family.items()
     }
     known = [one.evidence for one in seen.values() if one]
     level = level_chosen(known, len(family), error_for(correlation, error))
     return {
         key: _verdict(one, delta, level, correlation)
         if (one := seen[key])
-        else _unseen(pairs, plans[key], level, correlation, two_levels=key in on_two_levels, withheld=withheld)
+        else _unseen(pairs, plans[key], level, correlation, two_levels=key in levels, withheld=withheld)
         for key, pairs in family.items()
     }

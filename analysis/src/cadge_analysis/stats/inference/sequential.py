@@ -19,6 +19,7 @@ from itertools import pairwise
 
 from cadge_analysis import messages
 from cadge_analysis.stats.inference import signed_rank
+from cadge_analysis.stats.inference.levels import Levels
 from cadge_analysis.stats.inference.signed_rank import Interval
 
 say = partial(messages.say, "stats")
@@ -66,25 +67,27 @@ class LookPlan:
         launches = self.looks[look]
         return signed_rank.two_sided(launches, signed_rank.most_against(launches, level * self.share(look)))
 
-    def p(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
-        """Return the two-sided p of no difference, over all looks."""
-        return min(1.0, signed_rank.p_value(differences, two_levels=two_levels) / self.share(look))
+    def p(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
+        """Return the two-sided p of no difference, over all looks. levels: of the look's launches (levels.py)."""
+        return min(1.0, (levels.p_value() if levels else signed_rank.p_value(differences)) / self.share(look))
 
-    def p_not_below(self, look: int, differences: Sequence[float], *, two_levels: bool = False) -> float:
+    def p_not_below(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the one-sided p of differences that are not below zero, over all looks."""
-        return min(1.0, signed_rank.p_not_below(differences, two_levels=two_levels) / self.share(look))
+        return min(1.0, (levels.p_not_below() if levels else signed_rank.p_not_below(differences)) / self.share(look))
 
     def p_outside(
-        self, look: int, differences: Sequence[float], within: Interval, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], within: Interval, *, levels: Levels | None = None
     ) -> float:
         """Return the two-sided p of a shift that does not lie between two values, over all looks."""
-        return min(1.0, signed_rank.p_outside(differences, within, two_levels=two_levels) / self.share(look))
+        found = levels.p_outside(within) if levels else signed_rank.p_outside(differences, within)
+        return min(1.0, found / self.share(look))
 
     def interval(
-        self, look: int, differences: Sequence[float], level: float, *, two_levels: bool = False
+        self, look: int, differences: Sequence[float], level: float, *, levels: Levels | None = None
     ) -> Interval | None:
         """Return the interval of a look that holds at this level over all looks; None: its launches are too few."""
-        return signed_rank.interval(differences, level * self.share(look), two_levels=two_levels)
+        level *= self.share(look)
+        return levels.interval(level) if levels else signed_rank.interval(differences, level)
 
     def launches_needed(self, look: int, level: float) -> int:
         """Return how many launches have to agree for a finding of this level at a look."""

@@ -55,7 +55,7 @@ class Shift:
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the interval that misses with this probability at most; None where even the widest one does."""
         n, m = self.launches
-        rank = signed_rank.most_against(n, level) + 1 if self.paired else _rank_of_pairs(n, m, level)
+        rank = signed_rank.most_against(n, level) + 1 if self.paired else rank_at(n, m, level)
         return (self.differences[rank - 1], self.differences[-rank]) if rank else None
 
     def steps(self) -> tuple[tuple[float, float, float], ...]:
@@ -77,7 +77,7 @@ class Shift:
             return 1.0
         if self.paired:
             return signed_rank.two_sided(self.launches[0], fewer)
-        return min(1.0, 2 * _at_most(fewer, *self.launches))
+        return min(1.0, 2 * at_most(fewer, *self.launches))
 
     def mirrored(self) -> Shift:
         """Return the same shift as seen from the other side."""
@@ -144,7 +144,7 @@ def error_of(shift: Shift) -> float:
 @lru_cache(maxsize=256)
 def _levels_of_pairs(ours: int, theirs: int) -> tuple[float, ...]:
     """Return how often the shift lies outside of the smallest and largest difference, the second ones, and so on."""
-    return tuple(min(1.0, 2 * _at_most(rank, ours, theirs)) for rank in range((ours * theirs + 1) // 2))
+    return tuple(min(1.0, 2 * at_most(rank, ours, theirs)) for rank in range((ours * theirs + 1) // 2))
 
 
 @lru_cache(maxsize=256)
@@ -168,7 +168,7 @@ def _pair_counts(ours: int, theirs: int) -> tuple[int, ...]:
     return tuple(rows[theirs])
 
 
-def _at_most(pairs: float, ours: int, theirs: int) -> float:
+def at_most(pairs: float, ours: int, theirs: int) -> float:
     """Return the probability of no more pairs than this with the second above the first, if there is no difference."""
     if pairs < 0:
         return 0.0
@@ -183,16 +183,16 @@ def rank_of_pairs(ours: int, theirs: int) -> tuple[int, float]:
 
     0 and 0.0 where even the smallest and the largest of all do not.
     """
-    rank = _rank_of_pairs(ours, theirs, 1 - TARGET_COVERAGE)
-    return rank, 1 - 2 * _at_most(rank - 1, ours, theirs) if rank else 0.0
+    rank = rank_at(ours, theirs, 1 - TARGET_COVERAGE)
+    return rank, 1 - 2 * at_most(rank - 1, ours, theirs) if rank else 0.0
 
 
-def _rank_of_pairs(ours: int, theirs: int, level: float) -> int:
+def rank_at(ours: int, theirs: int, level: float) -> int:
     """Return which smallest and largest difference enclose the shift but with this probability; 0: none do."""
     few, many = 0, ours * theirs // 2
     while few < many:  # the probability rises with the rank: the largest that will do is sought
         middle = (few + many + 1) // 2
-        if 2 * _at_most(middle - 1, ours, theirs) <= level * (1 + 1e-9):
+        if 2 * at_most(middle - 1, ours, theirs) <= level * (1 + 1e-9):
             few = middle
         else:
             many = middle - 1
@@ -206,4 +206,4 @@ def rank_sum_test(differences: Sequence[float], ours: int, theirs: int) -> float
     alike = len(differences) - above - below
     fewer = min(above, below)
     fewer += min(alike, max(len(differences) // 2 - fewer, 0))
-    return min(1.0, 2 * _at_most(fewer, ours, theirs))
+    return min(1.0, 2 * at_most(fewer, ours, theirs))

@@ -9,8 +9,7 @@ zero count against a finding, which makes p too large, never too small.
 
 It takes launches for independent, and differences for symmetric about their middle: launches that are alike on both
 sides are. Of exponential ones with a median of zero it calls 4.5 % different at 5 % with nine launches, 6.3 % with
-twelve (harness/bench/verdicts/false_verdicts.py). Launches that are seen on two levels are not symmetric: of these only
-unanimous ones are called, which is the sign test where all signs agree, and asks for no shape.
+twelve (harness/bench/verdicts/false_verdicts.py). Of launches on two levels differences are not symmetric: levels.py.
 """
 
 from __future__ import annotations
@@ -82,36 +81,36 @@ def averages(differences: Sequence[float]) -> list[float]:
     return sorted((one + other) / 2 for at, one in enumerate(differences) for other in differences[at:])
 
 
-def p_value(differences: Sequence[float], *, two_levels: bool = False) -> float:
-    """Return the two-sided p of no difference. two_levels: unless all agree it is 1."""
+def p_value(differences: Sequence[float]) -> float:
+    """Return the two-sided p of no difference."""
     walsh = averages(differences)
     against = min(sum(one <= 0 for one in walsh), sum(one >= 0 for one in walsh))
-    return 1.0 if two_levels and against else two_sided(len(differences), against)
+    return two_sided(len(differences), against)
 
 
-def p_not_below(differences: Sequence[float], *, two_levels: bool = False) -> float:
+def p_not_below(differences: Sequence[float]) -> float:
     """Return the one-sided p of differences that are not below zero."""
     against = sum(one >= 0 for one in averages(differences))
-    return 1.0 if two_levels and against else _at_most(len(differences), against)
+    return _at_most(len(differences), against)
 
 
-def p_outside(differences: Sequence[float], within: Interval, *, two_levels: bool = False) -> float:
+def p_outside(differences: Sequence[float], within: Interval) -> float:
     """Return the two-sided p of a shift that does not lie between two values."""
     walsh = averages(differences)
     against = max(sum(one >= within[1] for one in walsh), sum(one <= within[0] for one in walsh))
-    return 1.0 if two_levels and against else two_sided(len(differences), against)
+    return two_sided(len(differences), against)
 
 
-def interval(differences: Sequence[float], level: float, *, two_levels: bool = False) -> Interval | None:
+def interval(differences: Sequence[float], level: float) -> Interval | None:
     """Return the shifts that are not refused at a level; None where it is too small to refuse any with so few.
 
-    It leaves out zero exactly where `p_value` is no larger than the level. two_levels: the range of all.
+    It leaves out zero exactly where `p_value` is no larger than the level.
     """
     against = most_against(len(differences), level)
     if against < 0:
         return None
     walsh = averages(differences)
-    return (walsh[0], walsh[-1]) if two_levels else (walsh[against], walsh[-1 - against])
+    return walsh[against], walsh[-1 - against]
 
 
 def estimate(differences: Sequence[float]) -> float:
@@ -141,7 +140,7 @@ def ends(launches: int, level: float, *, two_levels: bool = False) -> tuple[Inte
     """Return the intervals of DRAWS simulated campaigns, of normal differences with middle 0 and spread 1.
 
     Empty where launches are too few for any at this level. Of more than DRAWN_MOST launches they are as wide as of so
-    many, less the root of the launches.
+    many, less the root of the launches. two_levels: the range of all, about what levels.py gives.
     """
     drawn = min(launches, DRAWN_MOST)
     if (against := most_against(drawn, level)) < 0:

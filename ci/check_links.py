@@ -49,7 +49,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class BrokenLink:
     """A link that leads nowhere, and why."""
 
     page: str
@@ -153,23 +153,23 @@ class Pages:
         names = sorted(name for name in self._there if name.endswith(".md"))
         self._pages = {name: read((root / name).read_text(encoding="utf-8")) for name in names}
 
-    def dead(self) -> Iterator[Dead]:
+    def dead(self) -> Iterator[BrokenLink]:
         """Yield every link that leads nowhere."""
         for name, page in self._pages.items():
             for link in page.links:
                 why = self._why(name, link.target)
                 if why:
-                    yield Dead(name, link, why)
+                    yield BrokenLink(name, link, why)
             yield from self._unknown_sections(name, page)
 
-    def _unknown_sections(self, name: str, page: Page) -> Iterator[Dead]:
+    def _unknown_sections(self, name: str, page: Page) -> Iterator[BrokenLink]:
         """Yield the sections of a report that a page names and that no report has."""
         reading = self._pages.get(READING)
         if reading is None or name in OTHER_EMPHASIS:
             return
         for one in page.emphasised:
             if one.target not in reading.headings:
-                yield Dead(
+                yield BrokenLink(
                     name, Link(one.line, f"*{one.target}*"), f"{READING} explains no section of a report so called"
                 )
 

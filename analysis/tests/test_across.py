@@ -8,7 +8,7 @@ import random
 import pytest
 from scipy.stats import wilcoxon
 
-from cadge_analysis.selftest.across import Across, across
+from cadge_analysis.selftest.across import CampaignsCheck, across
 
 
 def campaigns(
@@ -60,4 +60,4 @@ def test_a_cell_that_is_not_in_all_campaigns_has_fewer_rounds() -> None:
     made[1][2] = []
     seen = across(made, 0.01)
     assert (seen.cells, seen.rounds) == (4, 45)
-    assert across([], 0.01) == Across(cells=0, rounds=0, called=0, p=1.0, possible=False, serial=None)
+    assert across([], 0.01) == CampaignsCheck(cells=0, rounds=0, called=0, p=1.0, possible=False, serial=None)

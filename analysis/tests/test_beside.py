@@ -25,7 +25,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page import beside
 from cadge_analysis.stats import load
 from cadge_analysis.stats.tail_shift import PER_MILLES, beyond, tail_shifts
-from cadge_analysis.versus.against import Against, Fate, against
+from cadge_analysis.versus.against import Fate, SideComparison, against
 from cadge_analysis.versus.as_data import PAIRS
 from cadge_analysis.versus.sides import Side
 
@@ -75,16 +75,16 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
 
 
 @pytest.fixture(scope="module")
-def found(sides: tuple[Side, Side]) -> Against:
+def found(sides: tuple[Side, Side]) -> SideComparison:
     return against(*sides, 0.05)
 
 
-def page_of(found: Against, sides: tuple[Side, Side], **options: Any) -> str:  # noqa: ANN401
+def page_of(found: SideComparison, sides: tuple[Side, Side], **options: Any) -> str:  # noqa: ANN401
     return printed(beside.page(found, *sides, generated="then", **options))
 
 
 @pytest.fixture(scope="module")
-def text(found: Against, sides: tuple[Side, Side]) -> str:
+def text(found: SideComparison, sides: tuple[Side, Side]) -> str:
     return page_of(found, sides)
 
 
@@ -103,7 +103,7 @@ def test_what_differed_stands_before_what_changed(text: str) -> None:
     assert "6.18.5" in root.one("section", id="comparability").text
 
 
-def test_changes_are_listed_and_what_is_the_same_is_counted(text: str, found: Against) -> None:
+def test_changes_are_listed_and_what_is_the_same_is_counted(text: str, found: SideComparison) -> None:
     table = pagereader.read(text).one("section", id="changes").all("table")[0]
     rows = table.all("tr")[1:]
     changed = [one for one in found.changes if one.judged.verdict in ("slower", "faster")]
@@ -114,7 +114,7 @@ def test_changes_are_listed_and_what_is_the_same_is_counted(text: str, found: Ag
     assert f"{same} cells the same within 5\u202f%" in table.text
 
 
-def test_ratio_charts_have_every_number_in_a_table(text: str, found: Against) -> None:
+def test_ratio_charts_have_every_number_in_a_table(text: str, found: SideComparison) -> None:
     figures = [one for one in pagereader.read(text).all("figure") if one.attrs["id"].startswith("fig-ratio-")]
     assert len(figures) == 2  # patterns, at one place and in one wait mode
     shown = sum(cell.text != "\u2013" for one in figures for row in one.all("tr")[1:] for cell in row.all("td"))
@@ -122,14 +122,14 @@ def test_ratio_charts_have_every_number_in_a_table(text: str, found: Against) ->
     assert all(SLOW in one.one("p").text for one in figures)
 
 
-def test_cells_that_came_and_went(text: str, found: Against) -> None:
+def test_cells_that_came_and_went(text: str, found: SideComparison) -> None:
     assert {one.fate for one in found.left} == {Fate.FAILING}
     fates = pagereader.read(text).one("section", id="fates")
     assert "Newly failing: 1 cell" in fates.text
     assert FAILING in fates.text
 
 
-def test_a_tail_that_moved_under_a_median_that_stayed_is_shown(text: str, found: Against) -> None:
+def test_a_tail_that_moved_under_a_median_that_stayed_is_shown(text: str, found: SideComparison) -> None:
     (change,) = (one for one in found.changes if (one.series, one.case.pattern, one.workload) == (TAILED, "rpc", "8 B"))
     assert change.judged.verdict == "same"
     shifts = {one.per_mille: one for one in tail_shifts(*change.sides, change.shift)}
@@ -152,7 +152,7 @@ def test_no_percentile_without_samples_beyond_it(tmp_path: Path) -> None:
         assert [shift.per_mille for shift in tail_shifts(*one.sides, one.shift)] == [500, 750, 900, 950]
 
 
-def test_it_is_one_file_that_never_differs(text: str, found: Against, sides: tuple[Side, Side]) -> None:
+def test_it_is_one_file_that_never_differs(text: str, found: SideComparison, sides: tuple[Side, Side]) -> None:
     assert page_of(found, sides) == text
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy is not None
@@ -161,7 +161,7 @@ def test_it_is_one_file_that_never_differs(text: str, found: Against, sides: tup
     assert not re.search(r"""(?:src|href)=["']https?:|url\(|@import""", text)
 
 
-def test_its_numbers_are_there_for_programs(text: str, found: Against) -> None:
+def test_its_numbers_are_there_for_programs(text: str, found: SideComparison) -> None:
     data = json.loads(pagereader.read(text).one("script", id="data").text)
     assert data["schema"] == "cadge.compare/2"
     assert len(data["pairs"]) == len(found.changes)
@@ -172,7 +172,7 @@ def test_its_numbers_are_there_for_programs(text: str, found: Against) -> None:
         assert one["second_launches"] == len(one["second_by_launch"])
 
 
-def test_what_is_under_study_is_told_apart(found: Against, sides: tuple[Side, Side]) -> None:
+def test_what_is_under_study_is_told_apart(found: SideComparison, sides: tuple[Side, Side]) -> None:
     text = page_of(found, sides, vary=("kernel",))
     section = pagereader.read(text).one("section", id="comparability")
     assert [one.all("span")[0].text for one in section.all("caption")] == ["Under study"]
@@ -213,7 +213,7 @@ def test_nothing_to_compare_is_said(sides: tuple[Side, Side], tmp_path: Path) ->
     assert 'id="ratios"' not in text
 
 
-def test_hostile_names_stay_text(found: Against, sides: tuple[Side, Side]) -> None:
+def test_hostile_names_stay_text(found: SideComparison, sides: tuple[Side, Side]) -> None:
     bad = "</title><script>alert(1)</script>\"'"
     changes = tuple(replace(one, workload=bad) for one in found.changes)
     left = tuple(replace(one, name=bad, why=bad) for one in found.left)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.inference.between import SERIES_LEAST, Between, CellMove, between, spread_of
+from cadge_analysis.stats.inference.between import SERIES_LEAST, CampaignDrift, CellMove, between, spread_of
 from cadge_analysis.stats.inference.student import reach, two_sided_tail
 
 
@@ -33,7 +33,7 @@ def cells(
     return found
 
 
-def known(found: list[CellMove]) -> Between:
+def known(found: list[CellMove]) -> CampaignDrift:
     drift = between(found)
     assert drift is not None
     return drift

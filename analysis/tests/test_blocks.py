@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from cadge_analysis.blocks import html, script
-from cadge_analysis.blocks.lines import DEEPEST, FlatTable, Listed, Paragraph, lines_of
+from cadge_analysis.blocks.lines import DEEPEST, FlatTable, ItemList, Paragraph, lines_of
 from cadge_analysis.blocks.make import (
     line_of,
     number_columns,
@@ -272,9 +272,9 @@ def test_lines_of_each_kind_of_block() -> None:
         Paragraph(""),
         Paragraph("end"),
         Paragraph("paper"),
-        Listed(("Path: it is since", "bare")),
-        Listed(("Few, 2 of 3. Twice; a; b. c",)),
-        Listed(("CPU: fast", "NICs: a; b")),
+        ItemList(("Path: it is since", "bare")),
+        ItemList(("Few, 2 of 3. Twice; a; b. c",)),
+        ItemList(("CPU: fast", "NICs: a; b")),
         FlatTable(
             "Times Times of one launch.",
             ("layer", "p50, ns, rpc"),
@@ -308,7 +308,7 @@ SHEET = [
     Heading(3, "none"),
     Paragraph("1) so"),
     Paragraph(""),
-    Listed(("- a", "b")),
+    ItemList(("- a", "b")),
     Command("run --all"),
     FlatTable("", ("a",), ()),
     FlatTable("a|b", ("name", "first", "second"), (("am-ucx", "a word of some length", "1"), ("mpi", "", "界"))),

@@ -11,7 +11,7 @@ from itertools import accumulate
 import pytest
 
 from cadge_analysis.models.least_squares import can_tell, costs, solve
-from cadge_study_press.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
+from cadge_study_press.cluster import Cluster, Demands, Machine, MeasuredPoint, fit, flow_of, station_ns, throughput
 from cadge_study_press.model import gain
 from cadge_study_press.popularity import FileSet
 from cadge_study_press.spec import say
@@ -92,13 +92,13 @@ TRUE = Demands(
 SHARED = Machine(processors=2, shared=True)
 
 
-def seen(where: Cluster, load: float, rate_s: float) -> Seen:
+def seen(where: Cluster, load: float, rate_s: float) -> MeasuredPoint:
     """Return a point as it would be measured if TRUE held exactly."""
     flow = TRUE.flow(where)
     cpu_ns = TRUE.cpu_ns(where, flow, rate_s)
     busy = rate_s * cpu_ns / where.nodes / 1e9
     changes = 1 if where.site.bytes <= where.nodes * where.cache_bytes else 2
-    return Seen(
+    return MeasuredPoint(
         cluster=where,
         flow=flow,
         files=flow.forwarded * TRUE.pieces,

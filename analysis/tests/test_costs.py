@@ -20,10 +20,10 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses, attempt_columns
 from cadge_analysis.stats.costs import costs_of
-from cadge_analysis.stats.load import Measured, PackedMeasures, Sample, _counted, _usable
+from cadge_analysis.stats.load import Measurement, PackedMeasures, Sample, _counted, _usable
 from cadge_results import Campaign, LaunchRecord, PatternFile
 from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
-from cadge_results.formats.result import Attempt, CpuUse, Verified, Witness
+from cadge_results.formats.result import Attempt, CpuUse, PayloadCheck, Witness
 
 
 def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
@@ -155,10 +155,10 @@ def test_measures_come_back_in_their_order() -> None:
     fine, far = Resolution(1, 100_000_000_000, 3), np.array([1 << 33])
     ends = Histogram(fine, np.array([3, 70_000]), np.array([1, 1 << 40])), Histogram(fine, np.array([4]), far)
     measures = {
-        "latency": Measured(counts=merge(ends), by_end=ends),
-        "rate": Measured(amounts=((1 << 70, 5), (0, 5))),
-        "own": Measured(counts=ends[1]),
-        "share": Measured(numbers=(0.25, -1.0)),
+        "latency": Measurement(counts=merge(ends), by_end=ends),
+        "rate": Measurement(amounts=((1 << 70, 5), (0, 5))),
+        "own": Measurement(counts=ends[1]),
+        "share": Measurement(numbers=(0.25, -1.0)),
     }
     packed = PackedMeasures(measures)
     assert packed == measures
@@ -200,7 +200,7 @@ def test_when_messages_were_compared(campaign: Campaign) -> None:
     assert record.result is not None
     wanted, attempts = {}, []
     for before, within, after in product((0, 5), repeat=3):
-        said = Verified(full_before=before, in_loop=within, full_after=after, mismatches=0)
+        said = PayloadCheck(full_before=before, in_loop=within, full_after=after, mismatches=0)
         point_id = f"{len(wanted):016x}"
         attempts.append(record.result.attempts[0].model_copy(update={"point_id": point_id, "verified": said}))
         wanted[point_id] = (before > 0, within > 0, after > 0)

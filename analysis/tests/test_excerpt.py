@@ -20,7 +20,7 @@ from cadge_analysis.publish import excerpt, run
 from cadge_analysis.publish.excerpt import retract
 from cadge_analysis.publish.leaks import LeakError
 from cadge_analysis.publish.publish import redacted
-from cadge_analysis.publish.run import Bundled, Labels
+from cadge_analysis.publish.run import Labels, RunBundle
 from cadge_results import Campaign
 from cadge_results.publish.published import Rules
 
@@ -42,11 +42,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def parted(small: Campaign) -> Bundled:
+def parted(small: Campaign) -> RunBundle:
     """A run with a page a pattern, of which each is made larger than it is."""
     made = run.bundled(small, LABELS)
     whole = {f"report-p{number}.html": b"x" * (6000 - 1000 * number) for number in range(1, 4)}
-    return Bundled(made.run, made.on_site, {**made.archived, **whole})
+    return RunBundle(made.run, made.on_site, {**made.archived, **whole})
 
 
 def put(campaign: Campaign, target: Path, archives: Path) -> Path:
@@ -84,7 +84,7 @@ def test_again_it_changes_no_byte_and_keeps_what_is_not_its_own(small: Campaign,
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_where_all_pages_fit_not_they_that_are_left_out_say_where_they_are(parted: Bundled) -> None:
+def test_where_all_pages_fit_not_they_that_are_left_out_say_where_they_are(parted: RunBundle) -> None:
     every = excerpt.files(parted, ARCHIVE)
     size_bytes = sum(len(content) for name, content in every.items() if name != "README.md")
     most_bytes = size_bytes + excerpt.SPARE_BYTES - 1
@@ -101,7 +101,7 @@ def test_where_all_pages_fit_not_they_that_are_left_out_say_where_they_are(parte
         assert link.attrs["href"] in found
 
 
-def test_a_large_summary_goes_in_packed(parted: Bundled) -> None:
+def test_a_large_summary_goes_in_packed(parted: RunBundle) -> None:
     large = b'{"rows": [' + b" " * 60_000_000 + b"]}"
     found = excerpt.files(replace(parted, archived={**parted.archived, "summary.json": large}), ARCHIVE, 3_000_000)
     assert gzip.decompress(found["summary.json.gz"]) == large
@@ -110,7 +110,7 @@ def test_a_large_summary_goes_in_packed(parted: Bundled) -> None:
     assert "[summary.csv](summary.csv), [summary.json.gz](summary.json.gz) |" in found["README.md"].decode()
 
 
-def test_what_is_too_large_even_so_is_refused(parted: Bundled) -> None:
+def test_what_is_too_large_even_so_is_refused(parted: RunBundle) -> None:
     with pytest.raises(BadInputError, match="bytes over the 50\u202f000 of an excerpt"):
         excerpt.files(parted, ARCHIVE, 50_000)
 

@@ -17,7 +17,7 @@ from synthetic import counted
 from cadge_analysis import export, report
 from cadge_analysis.draw.scales import positions
 from cadge_analysis.messages import say
-from cadge_analysis.stats.load import Measured
+from cadge_analysis.stats.load import Measurement
 from cadge_analysis.stats.numbers import apart, per_launch
 from cadge_results import Campaign, PatternFile
 from cadge_results.plugins.parameter import Quantity
@@ -201,25 +201,25 @@ def quantity(kind: Any, unit: str) -> Quantity:  # noqa: ANN401 - one of four wo
 
 
 def test_several_endpoints_make_one_number() -> None:
-    rates = Measured(amounts=((1000, 1000), (500, 1000)))
+    rates = Measurement(amounts=((1000, 1000), (500, 1000)))
     assert per_launch(rates, quantity("rate", "MB/s")) == 1500.0
     assert per_launch(rates, quantity("rate", "1/s")) == 1.5e9
-    numbers = Measured(numbers=(1.0, 2.0, 6.0))
+    numbers = Measurement(numbers=(1.0, 2.0, 6.0))
     assert per_launch(numbers, quantity("count", "x")) == 9.0
     assert per_launch(numbers, quantity("fit", "x")) == 2.0
-    assert per_launch(Measured(counts=counted((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
+    assert per_launch(Measurement(counts=counted((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
 
 
 def test_how_far_endpoints_lie_apart() -> None:
     """The highest by the lowest, launch by launch, whatever is measured; nothing where one end alone measured."""
     latency = quantity("histogram", "ns")
-    slow = Measured(by_end=tuple(counted((value, 3)) for value in (10, 20, 40)))
-    even = Measured(by_end=tuple(counted((value, 3)) for value in (10, 10, 20)))
+    slow = Measurement(by_end=tuple(counted((value, 3)) for value in (10, 20, 40)))
+    even = Measurement(by_end=tuple(counted((value, 3)) for value in (10, 10, 20)))
     found = apart([slow, even, even], latency)
     assert found is not None
     assert (found.value, found.launches) == (2.0, 3)
-    assert apart([slow, Measured(counts=counted((10, 3)))], latency) is None
-    found = apart([Measured(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
+    assert apart([slow, Measurement(counts=counted((10, 3)))], latency) is None
+    found = apart([Measurement(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
     assert found is not None
     assert found.value == 2.0
-    assert apart([Measured(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None
+    assert apart([Measurement(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None

@@ -17,7 +17,7 @@ from cadge_analysis.errors import NoDataError
 from cadge_analysis.page.last_time import MARGIN, changed_since, earlier, sentence
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import read
-from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.against import SideComparison, against
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, Store
 
@@ -81,17 +81,17 @@ def test_where_nothing_changed_nothing_is_called_so(sides: tuple[Side, Side]) ->
     assert counted(said, "undecided") == undecided
 
 
-def other_machine(first: Side, folder: Path) -> Against:
+def other_machine(first: Side, folder: Path) -> SideComparison:
     other = made(folder, 3, node={"cpu": {"model name": "another processor"}})
     return against(first, Side(other.campaign_id, read(other)), MARGIN)
 
 
-def few_launches(_first: Side, folder: Path) -> Against:
+def few_launches(_first: Side, folder: Path) -> SideComparison:
     one, two = (made(folder / str(seed), seed, launches=3) for seed in (1, 2))
     return against(Side(one.campaign_id, read(one)), Side(two.campaign_id, read(two)), MARGIN)
 
 
-def other_sizes(first: Side, folder: Path) -> Against:
+def other_sizes(first: Side, folder: Path) -> SideComparison:
     other = made(folder, 3, sizes=(64,))
     return against(first, Side(other.campaign_id, read(other)), MARGIN)
 
@@ -105,7 +105,7 @@ def other_sizes(first: Side, folder: Path) -> Against:
     ],
 )
 def test_where_nothing_can_be_said_the_reason_is(
-    compared: Callable[[Side, Path], Against], why: str, sides: tuple[Side, Side], tmp_path: Path
+    compared: Callable[[Side, Path], SideComparison], why: str, sides: tuple[Side, Side], tmp_path: Path
 ) -> None:
     said = sentence(compared(sides[0], tmp_path), date=DATE)
     assert ": nothing can be said" in said

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cadge_analysis.messages import say
 from cadge_analysis.models import fit as fit_module
 from cadge_analysis.models.fit import TOLERANCE, LaunchReading, fit
-from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
+from cadge_analysis.models.loggp import Fits, LayerFit, MissingNumber, ModelLine, ModelNumber, Parameters
 
 SIZES = tuple(16 << power for power in range(15))
 
@@ -58,18 +58,18 @@ def fitted(found: list[LaunchReading]) -> Parameters:
     return model
 
 
-def number(value: ModelNumber | Refused) -> ModelNumber:
+def number(value: ModelNumber | MissingNumber) -> ModelNumber:
     assert isinstance(value, ModelNumber), value
     return value
 
 
-def line(value: ModelLine | Refused) -> ModelLine:
+def line(value: ModelLine | MissingNumber) -> ModelLine:
     assert isinstance(value, ModelLine), value
     return value
 
 
 def refusal(model: object) -> str:
-    assert isinstance(model, Refused), model
+    assert isinstance(model, MissingNumber), model
     return model.refused
 
 
@@ -186,7 +186,7 @@ def test_an_overhead_off_by_what_is_tolerated_is_a_line(monkeypatch: pytest.Monk
     assert line(piece.receive).off == off
     monkeypatch.setattr(fit_module, "TOLERANCE", off * 0.999)
     [piece] = fitted(found).pieces
-    assert isinstance(piece.receive, Refused)
+    assert isinstance(piece.receive, MissingNumber)
 
 
 def test_a_negative_latency_is_refused() -> None:
@@ -217,7 +217,7 @@ def test_the_form_is_read_again() -> None:
         schema_=Fits.schema_id(),
         campaign_id="c",
         fits=(
-            Fitted(
+            LayerFit(
                 pattern="loggp",
                 layer="native-ucx",
                 shims=(),
@@ -230,7 +230,7 @@ def test_the_form_is_read_again() -> None:
                 sizes_bytes=SIZES,
                 model=fit([replace(one, send_ns=None) for one in readings(noise=0.01)]),
             ),
-            Fitted(
+            LayerFit(
                 pattern="loggp",
                 layer="mpi-p2p",
                 shims=(),

@@ -14,7 +14,7 @@ import synthetic
 
 from cadge_analysis import export, report
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
+from cadge_analysis.models.loggp import Fits, LayerFit, MissingNumber, ModelLine, ModelNumber, Parameters
 from cadge_cli import cli
 from cadge_harness.errors import EXIT_NOTHING, EXIT_USAGE
 from cadge_results import Campaign
@@ -70,18 +70,18 @@ def bursts(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return synthetic.make(tmp_path_factory.mktemp("bursts"), options)
 
 
-def fits_of(campaign: Campaign) -> dict[str, Fitted]:
+def fits_of(campaign: Campaign) -> dict[str, LayerFit]:
     stream = io.StringIO()
     export.write(campaign, "loggp", stream)
     return {one.layer: one for one in Fits.parse(stream.getvalue(), source="export").fits}
 
 
-def value(found: ModelNumber | Refused) -> float:
+def value(found: ModelNumber | MissingNumber) -> float:
     assert isinstance(found, ModelNumber)
     return found.value
 
 
-def start(found: ModelLine | Refused) -> float:
+def start(found: ModelLine | MissingNumber) -> float:
     assert isinstance(found, ModelLine)
     return found.start_ns.value
 

@@ -134,7 +134,7 @@ def test_a_machine_probe_tells_groups_apart() -> None:
     two = modes.of_launches(rounds(values))
     assert two is not None
     beside = [(value, {"line_ns": 80.0 if value < 1500 else 110.0, "clock_ns": 9.5}) for value in values]
-    assert modes.separating_probes(two, beside) == (modes.Apart(probe="line_ns", low_ns=80, high_ns=110),)
+    assert modes.separating_probes(two, beside) == (modes.ProbeSplit(probe="line_ns", low_ns=80, high_ns=110),)
     beside[0] = (1000.0, {"line_ns": 115.0})
     assert modes.separating_probes(two, beside) == (), "once it was otherwise"
     assert modes.separating_probes(two, [(value, {}) for value in values]) == ()

@@ -7,7 +7,7 @@ import pytest
 from synthetic import WORKLOADS
 
 from cadge_analysis.models.held_out import predict_ns
-from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import MissingNumber, ModelLine, ModelNumber, Parameters, Piece
 from cadge_results import Workload
 from cadge_results.plugins.parameter import holds
 
@@ -16,7 +16,7 @@ def line(start_ns: float, per_byte_ns: float) -> ModelLine:
     return ModelLine(start_ns=ModelNumber(value=start_ns), per_byte_ns=ModelNumber(value=per_byte_ns), off=0.0)
 
 
-def model(receive: ModelLine | Refused) -> Parameters:
+def model(receive: ModelLine | MissingNumber) -> Parameters:
     piece = Piece(
         from_bytes=1,
         to_bytes=1 << 20,
@@ -67,7 +67,7 @@ def test_clients_wait_for_a_server_that_is_never_idle() -> None:
     assert predicted("incast", request_bytes=8, clients=1) == alone
     assert predicted("incast", request_bytes=8, clients=5) == alone  # 3,500 of 4,028 ns
     assert predicted("incast", request_bytes=8, clients=10) == 7000
-    without = model(Refused(refused="too few sizes"))
+    without = model(MissingNumber(refused="too few sizes"))
     assert predicted("incast", without, request_bytes=8, clients=10) == 6070
 
 

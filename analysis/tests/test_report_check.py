@@ -14,7 +14,7 @@ import synthetic
 
 from cadge_analysis import making, report
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.making import Making
+from cadge_analysis.making import ReportChoices
 from cadge_analysis.messages import say
 from cadge_analysis.stats import load
 from cadge_analysis.verify import ReportCheck, Sort, check, printed, words_of
@@ -32,10 +32,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 @pytest.fixture(scope="module")
 def text(made: Campaign) -> str:
-    return anew(made, Making())
+    return anew(made, ReportChoices())
 
 
-def anew(campaign: Campaign, choices: Making) -> str:
+def anew(campaign: Campaign, choices: ReportChoices) -> str:
     return report.html(report.made_as(load.read(campaign), choices))
 
 
@@ -154,7 +154,7 @@ def test_altered_raw_data_is_found(made: Campaign, text: str, tmp_path: Path) ->
         target = copy / path.relative_to(made.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    assert held(text, anew(Campaign(copy), Making())).agrees
+    assert held(text, anew(Campaign(copy), ReportChoices())).agrees
     of_layer = {one.launch_id for one in made.plan.launches if one.subject.layer == "am-ucx"}
     launch = next(path for path in sorted((copy / "launches").glob("*.json")) if path.stem in of_layer)
     raw = json.loads(launch.read_text())
@@ -163,26 +163,26 @@ def test_altered_raw_data_is_found(made: Campaign, text: str, tmp_path: Path) ->
     launch.chmod(0o644)
     launch.write_text(json.dumps(raw))
     with pytest.raises(DamagedError):
-        anew(Campaign(copy), Making())
+        anew(Campaign(copy), ReportChoices())
     proof = Path(f"{launch}.sha256")
     proof.chmod(0o644)
     proof.write_text(f"{hashlib.sha256(launch.read_bytes()).hexdigest()}  {launch.name}\n")
-    found = held(text, anew(Campaign(copy), Making()))
+    found = held(text, anew(Campaign(copy), ReportChoices()))
     assert any(one.place.endswith(", rate") for one in found.differences)
 
 
 def test_a_report_says_what_it_was_made_with(made: Campaign, text: str) -> None:
-    chosen = Making(title="A title of 7 <b>", baseline="am-ucx", epoch=1_700_000_000)
+    chosen = ReportChoices(title="A title of 7 <b>", baseline="am-ucx", epoch=1_700_000_000)
     other = anew(made, chosen)
     read_back = printed(other, "report.html")
-    assert Making.of(read_back.making) == chosen
+    assert ReportChoices.of(read_back.making) == chosen
     assert read_back.making["program"] == making.program()
-    assert held(other, anew(made, Making.of(read_back.making))).agrees
+    assert held(other, anew(made, ReportChoices.of(read_back.making))).agrees
     assert held(other, text).differences
 
 
 def test_a_baseline_that_was_chosen_afterwards_says_so(made: Campaign, text: str) -> None:
-    other = anew(made, Making(baseline="am-ucx"))
+    other = anew(made, ReportChoices(baseline="am-ucx"))
     assert say("remarks", "chosen_baseline.title") in other
     assert "the baseline that was chosen for this report, am-ucx" in other
     assert "beside am-ucx" in other
@@ -210,5 +210,7 @@ def test_what_is_no_report_is_refused(content: str, said: str) -> None:
 
 
 def test_choices_of_another_kind_are_not_taken() -> None:
-    assert Making.of({"title": 7, "baseline": None, "margin": "5", "epoch": True, "further": 1}) == Making()
-    assert replace(Making(), margin=0.05) == Making.of({"margin": 0.05})
+    assert (
+        ReportChoices.of({"title": 7, "baseline": None, "margin": "5", "epoch": True, "further": 1}) == ReportChoices()
+    )
+    assert replace(ReportChoices(), margin=0.05) == ReportChoices.of({"margin": 0.05})

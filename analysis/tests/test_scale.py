@@ -12,7 +12,7 @@ from simgrid_here import MESSAGE, simgrid_needed
 
 from cadge_analysis.errors import SimulatorMissingError
 from cadge_analysis.messages import say
-from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import MissingNumber, ModelLine, ModelNumber, Parameters, Piece
 from cadge_analysis.models.message import Message, message
 from cadge_analysis.models.scale import Prediction, closed_ns, scale
 from cadge_analysis.models.simulate import Simulator
@@ -24,7 +24,7 @@ def line(start_ns: float, per_byte_ns: float) -> ModelLine:
     return ModelLine(start_ns=ModelNumber(value=start_ns), per_byte_ns=ModelNumber(value=per_byte_ns), off=0.0)
 
 
-def fitted(receive: ModelLine | Refused, one_way: ModelLine) -> Parameters:
+def fitted(receive: ModelLine | MissingNumber, one_way: ModelLine) -> Parameters:
     piece = Piece(
         from_bytes=1, to_bytes=65536, gap=line(500, 0.25), one_way=one_way, send=line(300, 0), receive=receive
     )
@@ -38,7 +38,7 @@ def test_a_message_is_what_the_fit_says() -> None:
 
 
 def test_a_refused_overhead_is_a_part_of_the_way() -> None:
-    found = message(fitted(Refused(refused="too few sizes"), line(2700, 0.25)), 4097)
+    found = message(fitted(MissingNumber(refused="too few sizes"), line(2700, 0.25)), 4097)
     assert found.receive_ns == 0
     assert found.latency_ns == 2400
     assert found.one_way_ns == MESSAGE.one_way_ns

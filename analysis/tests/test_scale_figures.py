@@ -18,7 +18,7 @@ from cadge_analysis.blocks.model import Figure, Region
 from cadge_analysis.messages import say
 from cadge_analysis.page.figures.main_figure import figure_source
 from cadge_analysis.page.figures.scale_figures import NO_MEMORY, channels, counts, scale
-from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
+from cadge_analysis.stats.launch_facts import LayerMemory, heaviest, taken
 from cadge_analysis.stats.load import Dataset, read
 from cadge_results import LaunchRecord
 from cadge_results.formats.launch import Endpoint
@@ -116,9 +116,11 @@ def test_memory_is_what_the_process_with_the_most_channels_took(data: Dataset) -
     assert heaviest(one) == 1, "the last of equal ones: the first gathers what all say"
     assert heaviest(two) == 0
     assert taken(one) is None, "not in the record"
-    assert taken(weighed(one, 50_000, 4_000_000)) == Taken(memory=4_050_000, shared=4_000_000, shared_part=2_000_000)
-    assert taken(weighed(two, 50_000, heavy=0)) == Taken(memory=50_000, shared=0, shared_part=0)
-    assert taken(weighed(two, 50_000)) == Taken(memory=0, shared=0, shared_part=0), "another took it"
+    assert taken(weighed(one, 50_000, 4_000_000)) == LayerMemory(
+        memory=4_050_000, shared=4_000_000, shared_part=2_000_000
+    )
+    assert taken(weighed(two, 50_000, heavy=0)) == LayerMemory(memory=50_000, shared=0, shared_part=0)
+    assert taken(weighed(two, 50_000)) == LayerMemory(memory=0, shared=0, shared_part=0), "another took it"
     assert taken(weighed(two, 50_000).model_copy(update={"status": "failed"})) is None
     known = weighed(one, 50_000)
     assert known.result is not None

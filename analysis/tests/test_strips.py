@@ -22,7 +22,7 @@ from cadge_analysis.page.figures.main_figure import figure_source
 from cadge_analysis.page.figures.strips import strips_figure
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Series
-from cadge_analysis.stats.strips import Ran, drift, launches
+from cadge_analysis.stats.strips import LaunchEffect, drift, launches
 
 NS = (1000, 1000, 1100, 1000, 2000)
 """What the launches of the rounds take; the median is 1,000."""
@@ -65,10 +65,10 @@ def test_an_effect_is_what_moved_all_points_of_a_launch(tmp_path: Path) -> None:
     assert [(one.used, one.unsteady, one.rejected) for one in ran[2:8:2]] == [(6, 6, 0), (6, 0, 0), (4, 0, 2)]
 
 
-def _ran(effects: list[float | None]) -> list[Ran]:
+def _ran(effects: list[float | None]) -> list[LaunchEffect]:
     begin = datetime(2026, 11, 21, tzinfo=UTC)
     return [
-        Ran(
+        LaunchEffect(
             launch_id=str(n),
             series=Series("layer", "x", (), ()),
             place="within",

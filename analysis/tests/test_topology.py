@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from simgrid_here import MESSAGE, simgrid_needed
 
-from cadge_analysis.models.simulate import Simulated, Simulator
+from cadge_analysis.models.simulate import SimulationAnswer, Simulator
 from cadge_analysis.models.topology import Kind, Topology, latency_ns, platform
 
 
@@ -64,5 +64,5 @@ def test_simgrid_takes_the_same_ways(kind: Kind) -> None:
         expected = replace(MESSAGE, latency_ns=way).one_way_ns
         routes = [[receiver] if number == sender else [] for number in range(topology.endpoints)]
         found = Simulator().simulate(routes, topology, MESSAGE)
-        assert isinstance(found, Simulated), found
+        assert isinstance(found, SimulationAnswer), found
         assert found.finished_ns == pytest.approx(expected, rel=1e-6), (sender, receiver)

@@ -10,25 +10,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.shift import paired, unpaired
-from cadge_analysis.stats.inference.verdict import Judged, Verdict, adjusted, bounds, judge
+from cadge_analysis.stats.inference.verdict import IntervalVerdict, Verdict, adjusted, bounds, judge
 
 Better = Literal["low", "high"]
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 
 
-def shift(ratio: float, spread: float, launches: int = 9) -> Drifted:
+def shift(ratio: float, spread: float, launches: int = 9) -> ShiftEstimate:
     """One whose launches lie evenly between the ratio times and divided by (1 + spread)."""
     span = [2 * i / (launches - 1) - 1 if launches > 1 else 0.0 for i in range(launches)]
     found = paired(
         {str(i): 1.0 for i in range(launches)}, {str(i): ratio * (1 + spread) ** one for i, one in enumerate(span)}
     )
     assert found is not None
-    return Drifted(found)
+    return ShiftEstimate(found)
 
 
-def alone(one: Drifted, better: Better = "low") -> Judged:
+def alone(one: ShiftEstimate, better: Better = "low") -> IntervalVerdict:
     [judged] = judge([(one, better)], 0.05)
     return judged
 
@@ -92,7 +92,7 @@ def test_an_interval_says_what_p_says(
     """
     found = paired(dict(enumerate(first)), dict(enumerate(second))) if is_paired else unpaired(first, second)
     assert found is not None
-    one = Drifted(found, *drift, freedom=4.5)
+    one = ShiftEstimate(found, *drift, freedom=4.5)
     interval, (low, high) = one.interval(level), bounds(0.05)
     assume(all(abs(p - level) > 1e-12 for p in (one.p, one.p_outside(low, high))))
     assert (interval is not None and not interval[0] <= 0 <= interval[1]) == (one.p <= level)
@@ -125,7 +125,7 @@ def test_alike_sides_are_hardly_ever_called_different() -> None:
                 {str(i): chance.lognormvariate(0, 0.1) for i in range(12)},
             )
             assert one is not None
-            cells.append(Drifted(one))
+            cells.append(ShiftEstimate(one))
         judged = judge([(one, "low") for one in cells], 0.05)
         wrong += any(one.verdict in OPPOSITE for one in judged)
     assert wrong / 200 <= 0.05 + 3 * 0.0155
@@ -135,14 +135,14 @@ def test_alike_sides_are_hardly_ever_called_different() -> None:
 def test_launches_that_all_agree_are_asked_to_stand_up_to_the_family(is_paired: bool, launches: int) -> None:
     """Of 100 cells with 3 launches one more each would not do: as many are wanted as then decide, and no fewer do."""
 
-    def cells(number: int) -> list[tuple[Drifted, Better]]:
+    def cells(number: int) -> list[tuple[ShiftEstimate, Better]]:
         first, second = [1.0 + i / 1e6 for i in range(number)], [2.0 + i / 1e6 for i in range(number)]
         pairs = paired(dict(enumerate(first)), dict(enumerate(second)))
         found = pairs if is_paired else unpaired(first, second)
         alike = paired({1: 1.0}, {1: 1.0})
         assert found is not None
         assert alike is not None
-        return [(Drifted(found), "low"), *[(Drifted(alike), "low")] * 99]
+        return [(ShiftEstimate(found), "low"), *[(ShiftEstimate(alike), "low")] * 99]
 
     [few, *_] = judge(cells(3), 0.05)
     assert few.more == launches - 3

@@ -22,7 +22,7 @@ from cadge_analysis.stats import load
 from cadge_analysis.stats.decide import decide
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
-from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.against import SideComparison, against
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.conditions import boots, holds
 from cadge_analysis.versus.drift_words import moved_alike
@@ -66,7 +66,7 @@ def slower(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
         synthetic.set_samples(attempt, [(60_000, 400)])
 
 
-def verdicts(found: Against) -> dict[tuple[str, str], set[Verdict]]:
+def verdicts(found: SideComparison) -> dict[tuple[str, str], set[Verdict]]:
     said: dict[tuple[str, str], set[Verdict]] = {}
     for change in found.changes:
         said.setdefault((change.series, change.case.pattern), set()).add(change.judged.verdict)
@@ -456,7 +456,7 @@ def in_rounds(first: Sequence[int], second: Sequence[int]) -> Callable[[dict[str
     return hook
 
 
-def layers_of(folder: Path, first: Sequence[int], second: Sequence[int]) -> Against:
+def layers_of(folder: Path, first: Sequence[int], second: Sequence[int]) -> SideComparison:
     hook = in_rounds(first, second)
     campaign = made(folder, launches=len(first), patterns=(("rpc", 1),), sizes=(8,), attempt_hook=hook)
     return against(side(campaign, FAST), side(campaign, SLOW), 0.05)
@@ -506,7 +506,7 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
     return tuple(side(made(folder / name, seed=seed, **usual)) for name, seed in (("a", 7), ("b", 8)))  # type: ignore[return-value]
 
 
-def named_in(found: Against) -> set[tuple[str, Verdict]]:
+def named_in(found: SideComparison) -> set[tuple[str, Verdict]]:
     return {
         (one.series, one.judged.verdict)
         for one in found.changes

@@ -20,7 +20,7 @@ from cadge_analysis.page.parts.remarks import _floors
 from cadge_analysis.page.parts.warned import headline, stops, validity, warned
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.versus.against import Against
+from cadge_analysis.versus.against import SideComparison
 
 
 def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Remark:
@@ -148,5 +148,5 @@ def test_what_limits_a_comparison(given: dict[str, object], titles: dict[str, bo
     """Titles, and whether they are serious."""
     nothing = dict.fromkeys(("conditions", "refused", "drift", "left", "usual"), ())
     usual = {"across_hosts": False, "withheld": "", "drift_is_unknown": False, "margin": 0.05}
-    found = _remarks(cast("Against", SimpleNamespace(**(nothing | usual | given))))
+    found = _remarks(cast("SideComparison", SimpleNamespace(**(nothing | usual | given))))
     assert {one.title: one.serious for one in found} == titles

@@ -43,7 +43,7 @@ CPU_S, CPU_FACTOR = 20, 5
 """Tests hang after so many processor seconds and so many times what they use without a mutant."""
 
 
-class Called:
+class CallMap:
     """Which tests call what, and their processor seconds. Read from the files of `ci.mutants.called`."""
 
     def __init__(self, folder: Path) -> None:
@@ -136,7 +136,7 @@ def survives(found: tuple[Mutant, list[str], float]) -> tuple[Mutant, list[str],
     return mutant, tests, status == 0
 
 
-def survivors_of(mutants: Sequence[Mutant], called: Called, *, jobs: int, budget_s: float) -> list[Mutant]:
+def survivors_of(mutants: Sequence[Mutant], called: CallMap, *, jobs: int, budget_s: float) -> list[Mutant]:
     """Return the mutants that no test finds, and print them. Raises ValueError where tests fail without a mutant."""
     sound = [replace(one, text=(PACKAGE / one.file).read_text(encoding="utf-8")) for one in mutants[:1]]
     work = [(one, *called.cheapest(one.called, budget_s)) for one in (*sound, *mutants)]
@@ -175,7 +175,7 @@ def main() -> int:
         folder = given.called or Path(scratch) / "called"
         if not folder.exists():
             find_called(folder, given.jobs)
-        called = Called(folder)
+        called = CallMap(folder)
     for package in given.package or kept["killed_least"]:
         found = [one for one in chosen(package, given.count, given.seed) if given.only in one.key]
         mutants = [one for one in found if one.key not in kept["equivalent"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ci.mutants import generate
-from ci.mutants.__main__ import KEPT, ROOT, Called
+from ci.mutants.__main__ import KEPT, ROOT, CallMap
 
 CHANGES = {
     "a = b < c": ["b >= c", "b <= c"],
@@ -114,7 +114,7 @@ def test_the_cheapest_tests_come_first_and_share_their_fixtures(tmp_path: Path) 
         {"test": "d", "uses": [], "seconds": 0.1, "calls": ["x.py:1"], "passed": False},
     ]
     (tmp_path / "1").write_text("\n".join(map(json.dumps, lines)))
-    called = Called(tmp_path)
+    called = CallMap(tmp_path)
     assert called.cheapest("x.py:1", 20.0) == (["c", "a", "b"], 11.0)
     assert called.cheapest("x.py:1", 9.0)[0] == ["c", "a"]
     assert called.cheapest("x.py:9", 0.0)[0] == ["c"]

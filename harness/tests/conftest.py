@@ -22,7 +22,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.site import PlanSite, SiteHost
 from cadge_harness.run.runner import WORK
-from cadge_harness.run.session import Ended, OnEvent, OnLaunch
+from cadge_harness.run.session import CampaignEnd, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_results import Campaign, PatternFile, Workload, read_workloads
@@ -290,7 +290,7 @@ class FakeRunner:
     """Stands for Ansible: answers each launch at once. `stop_after` asks to stop after so many launches."""
 
     stop_after: int | None = None
-    ended: Ended = field(default_factory=lambda: Ended(ok=True, exit_code=0))
+    ended: CampaignEnd = field(default_factory=lambda: CampaignEnd(ok=True, exit_code=0))
     change: Callable[[dict[str, object]], dict[str, object] | None] = lambda record: record
     made: list[str] = field(default_factory=list)
     before_launch: Callable[[int], None] = lambda _number: None
@@ -303,7 +303,7 @@ class FakeRunner:
         on_event: OnEvent,
         on_launch: OnLaunch,
         stop: threading.Event,
-    ) -> Ended:
+    ) -> CampaignEnd:
         del testbed
         (campaign / WORK).mkdir(exist_ok=True)  # as the real one does
         for block in blocks:
@@ -312,7 +312,7 @@ class FakeRunner:
             for launch in launches:
                 assert isinstance(launch, dict)
                 if stop.is_set() or len(self.made) == self.stop_after:
-                    return Ended(ok=False, exit_code=6)
+                    return CampaignEnd(ok=False, exit_code=6)
                 self.before_launch(len(self.made))
                 on_event(LaunchStarted(launch_id=str(launch["launch_id"]), number=1, of=len(launches)))
                 record = self.change(make_record(launch))

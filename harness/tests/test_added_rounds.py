@@ -21,7 +21,7 @@ import cadge_cli.looks
 from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
-from cadge_harness.plan.looks import RESERVE, Took, more_rounds
+from cadge_harness.plan.looks import RESERVE, CampaignTime, more_rounds
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.timemodel import TimeModel, report_ms
@@ -112,7 +112,7 @@ def planned(catalogue: Catalogue, site: PlanSite, *, add_rounds: bool = True, **
 @given(spent_s=st.floats(0, 400), pace=st.floats(0.0, 30))
 def test_as_many_rounds_as_fit(spent_s: float, pace: float, catalogue: Catalogue, site: PlanSite) -> None:
     plan = planned(catalogue, site)
-    part = more_rounds(plan, 2, 12, took=Took(spent_s=spent_s, pace=pace))
+    part = more_rounds(plan, 2, 12, took=CampaignTime(spent_s=spent_s, pace=pace))
     count = len({one.round for one in part.launches})
     each = [one for one in plan.launches if one.round == 1]
     around_ms = sum(one.wall_ms for one in plan.blocks) - sum(one.wall_ms for one in plan.launches)
@@ -134,7 +134,7 @@ def test_added_rounds_have_all_points(catalogue: Catalogue, site: PlanSite) -> N
     plan = planned(catalogue, site)
     assert {one.subject.kind for one in plan.launches} == {"layer", "floor"}
     assert any(one.subject.twin for one in plan.launches)
-    part = more_rounds(plan, 2, 12, took=Took(spent_s=0, pace=1.0))
+    part = more_rounds(plan, 2, 12, took=CampaignTime(spent_s=0, pace=1.0))
     every = {point.point_id for point in plan.points if point.state == "planned"}
     attempts = Counter((name, one.round) for one in part.launches for name in one.point_ids)
     assert attempts == {(name, turn): 1 for name in every for turn in range(6, 12)}
@@ -190,11 +190,11 @@ def test_the_clock_asks_no_layer(
 ) -> None:
     """Exchange the launches of two layers, the slow for the fast: the clock says the same. So no side is favoured."""
     (in_time.root / "harness/sweeps/in-time.yml").write_text(SWEEP.replace("twin: a-one", "twin: none"))
-    found: list[Took] = []
+    found: list[CampaignTime] = []
 
-    def noted(plan: Plan, look: int, most_rounds: int, *, took: Took) -> LaterLook:
+    def noted(plan: Plan, look: int, most_rounds: int, *, took: CampaignTime) -> LaterLook:
         found.append(took)
-        return more_rounds(plan, look, most_rounds, took=Took(spent_s=1000, pace=1))
+        return more_rounds(plan, look, most_rounds, took=CampaignTime(spent_s=1000, pace=1))
 
     monkeypatch.setattr(cadge_cli.looks, "more_rounds", noted)
     for slow in ("a-one", "b-two"):

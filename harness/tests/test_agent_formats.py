@@ -46,7 +46,7 @@ def test_keys_are_needed_unless_the_store_leaves_them_out() -> None:
 
 
 def test_the_agent_knows_every_event_that_ansible_does_not_send() -> None:
-    of_ansible = {event.Stage, event.TaskFailed, event.Begun, event.Stats}
+    of_ansible = {event.Stage, event.TaskFailed, event.PlaybookStart, event.Stats}
     assert set(agent_formats.EVENTS) == set(typing.get_args(event.Event)) - of_ansible
 
 

@@ -24,7 +24,7 @@ from cadge_agent.faults import FaultError  # type: ignore[import-not-found, unus
 from cadge_agent.host import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.host.facts import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_results import NodeFacts
-from cadge_results.formats.event import Looked, read_event
+from cadge_results.formats.event import HostReport, read_event
 
 HERE = {
     "name": "n1",
@@ -193,7 +193,7 @@ def test_a_look_whose_controller_is_gone_leaves_nothing(folder: str, removed: bo
     assert (done.returncode, done.stderr) == (5, "agent: the controller's lease ended\n")
     assert work.exists() != removed
     looked = read_event(done.stdout, source="the agent")
-    assert isinstance(looked, Looked)
+    assert isinstance(looked, HostReport)
     assert NodeFacts.from_object(looked.node, source="facts").host == "n1"
     assert looked.driver is None
     assert [fault.about for fault in looked.faults] == ["build"]

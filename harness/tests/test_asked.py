@@ -11,7 +11,7 @@ import pytest
 
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
+from cadge_harness.plan.narrow import NOTHING_ASKED, Narrowing, narrowed
 from cadge_harness.plan.sweep import read_sweep, wanted
 from cadge_harness.run.request import read_request
 from cadge_results import Store, SweepFile
@@ -51,7 +51,7 @@ def wide(checkout: Checkout) -> SweepFile:
 
 
 def asked(sweep: SweepFile, checkout: Checkout, **what: object) -> SweepFile:
-    return narrowed(sweep, WORKLOADS, Asked(**what), name="wide", folder=checkout.sweeps)[0]  # type: ignore[arg-type]
+    return narrowed(sweep, WORKLOADS, Narrowing(**what), name="wide", folder=checkout.sweeps)[0]  # type: ignore[arg-type]
 
 
 def measured(sweep: SweepFile, pattern: str, *names: str) -> set[tuple[object, ...]]:
@@ -105,7 +105,7 @@ def test_sizes_replace_those_of_the_file(wide: SweepFile, checkout: Checkout) ->
 
 
 def test_a_pattern_that_takes_none_of_the_sizes_goes_and_is_named(wide: SweepFile, checkout: Checkout) -> None:
-    found, notices = narrowed(wide, WORKLOADS, Asked(sizes=(2 << 20,)), name="wide", folder=checkout.sweeps)
+    found, notices = narrowed(wide, WORKLOADS, Narrowing(sizes=(2 << 20,)), name="wide", folder=checkout.sweeps)
     assert patterns_of(found) == {"rpc", "press"}
     assert [notice.split()[0] for notice in notices] == ["stream", "msgrate", "incast"]
 
@@ -205,12 +205,12 @@ floors: false
     (checkout.sweeps / "tight.yml").write_text(text)
     testbed = make_testbed()
 
-    def sizes(what: Asked) -> set[int]:
+    def sizes(what: Narrowing) -> set[int]:
         plan = read_request("tight", asked=what).plan(testbed)
         return {point.workload.integer("request_bytes") for point in plan.points if point.state == "planned"}
 
     assert len(sizes(NOTHING_ASKED)) < 6
-    assert sizes(Asked(sizes=(8, 16, 64, 256, 1024, 4096))) == {8, 16, 64, 256, 1024, 4096}
+    assert sizes(Narrowing(sizes=(8, 16, 64, 256, 1024, 4096))) == {8, 16, 64, 256, 1024, 4096}
 
 
 OPTIONS = ("--patterns", "rpc", "--sizes", "8B 64B", "--launches", "2", "--duration", "30ms", "--places", "within")

@@ -18,7 +18,7 @@ from cadge_cli.commands import run as commands_run
 from cadge_cli.progress import LiveProgress, PlainProgress
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout, find_checkout
-from cadge_harness.run.session import Ended, OnEvent
+from cadge_harness.run.session import CampaignEnd, OnEvent
 from cadge_harness.testbed import testbeds
 from cadge_results import Store
 from cadge_results.formats.event import Problem
@@ -247,9 +247,9 @@ def test_a_problem_is_told_once(
     """When it happens; at the end it is only told where it was not told before, or to programs."""
     gone = "n1 cannot be reached: no route to host"
 
-    def fails(_testbed: object, _blocks: object, _campaign: object, on_event: OnEvent, *_rest: object) -> Ended:
+    def fails(_testbed: object, _blocks: object, _campaign: object, on_event: OnEvent, *_rest: object) -> CampaignEnd:
         on_event(Problem(host="n1", reason=gone))
-        return Ended(ok=False, exit_code=4, problems=(gone, "told at the end"))
+        return CampaignEnd(ok=False, exit_code=4, problems=(gone, "told at the end"))
 
     assert runner
     monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: fails)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from cadge_analysis.study.claims import Hypotheses
-from cadge_analysis.study.published import Published
+from cadge_analysis.study.published import Publication
 from cadge_harness.providers.library import LibraryFile
 from cadge_results import FloorFile, LayerFile, PatternFile, SweepFile
 from cadge_results.formats.complaint import Path, SchemaParts, complaints, schema_parts
@@ -27,7 +27,7 @@ WRITTEN: list[type[BaseModel]] = [
     PatternFile,
     FloorFile,
     LibraryFile,
-    Published,
+    Publication,
     Hypotheses,
 ]
 """What users write."""

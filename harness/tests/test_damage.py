@@ -19,7 +19,7 @@ from cadge_cli import output
 from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
-from cadge_harness.run.session import Ended
+from cadge_harness.run.session import CampaignEnd
 from cadge_results import Campaign, CampaignWriter, NodeFacts, Plan, Store
 
 from .conftest import Answer, FakeRunner, without_checksums
@@ -405,7 +405,7 @@ def test_records_that_nodes_still_have_are_not_taken_for_new_ones(
     assert Campaign(troubled.path).meta.status == "finished"
     (troubled.path / WORK).mkdir()
     seen.clear()
-    cleaning.ended = Ended(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
+    cleaning.ended = CampaignEnd(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
     assert cadge(*RESUME, "--failed").code == 4
     assert seen == [(0, True)]
 

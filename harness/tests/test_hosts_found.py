@@ -15,10 +15,10 @@ from cadge_cli import hosts
 from cadge_cli.words import say
 from cadge_harness.paths import Checkout
 from cadge_harness.run.findings import NeededProgram
-from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
+from cadge_harness.run.host_findings import HostsSummary, OwnBuild, read_survey
 from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Testbed
-from cadge_results.formats.event import Fault, LayerSaid, Looked, Reached
+from cadge_results.formats.event import Fault, HostReport, LayerReport, ReachReport
 
 from .conftest import Answer, make_testbed
 
@@ -28,7 +28,7 @@ DRIVER: Json = {"version": "0.2.0", "abi": 1, "schema": "cadge.result/2", "revis
 OWN = OwnBuild(driver=DRIVER, layers=frozenset({"a-one", "b-two"}))
 
 
-def looked(host: str, **change: Any) -> Looked:  # noqa: ANN401 - of any field
+def looked(host: str, **change: Any) -> HostReport:  # noqa: ANN401 - of any field
     """What a host says where all is well."""
     node: Json = {
         "schema": "cadge.node/1",
@@ -43,29 +43,29 @@ def looked(host: str, **change: Any) -> Looked:  # noqa: ANN401 - of any field
         },
         "programs": change.pop("programs", {}),
     }
-    layers = {name: LayerSaid(library="One", version="1") for name in change.pop("layers", ["a-one", "b-two"])}
+    layers = {name: LayerReport(library="One", version="1") for name in change.pop("layers", ["a-one", "b-two"])}
     given = {"driver": DRIVER, "taken_ports": [], "greets": {}, "faults": [], **change}
-    return Looked(host=host, node=node, build="/opt/cadge", layers=layers, **given)
+    return HostReport(host=host, node=node, build="/opt/cadge", layers=layers, **given)
 
 
 def found(
-    *said: Looked,
+    *said: HostReport,
     testbed: Testbed | None = None,
     own: OwnBuild = OWN,
     **more: Any,  # noqa: ANN401
-) -> HostsFound:
+) -> HostsSummary:
     """What is found where hosts say this."""
     testbed = testbed or make_testbed(hosts=len(said))
     reached = {one.host: [host.name for host in testbed.hosts if host.name != one.host] for one in said}
     survey = Survey(
         looked={one.host: one for one in said},
-        reached={host: Reached(host=host, reached=others, faults=[]) for host, others in reached.items()},
+        reached={host: ReachReport(host=host, reached=others, faults=[]) for host, others in reached.items()},
         **more,
     )
     return read_survey(survey, testbed, own)
 
 
-def texts(what: HostsFound) -> list[tuple[str, str, str]]:
+def texts(what: HostsSummary) -> list[tuple[str, str, str]]:
     return [(host, finding.level, finding.text) for host, finding in what.findings]
 
 
@@ -130,7 +130,7 @@ def test_programs_that_hosts_lack() -> None:
     points = "made-up with server: web"
     own = replace(OWN, programs=(NeededProgram(program="web", package="web-server", points=points),))
 
-    def host(name: str, version: object) -> Looked:
+    def host(name: str, version: object) -> HostReport:
         return looked(
             name, programs={"web": {"version": version, "file": "/usr/sbin/web", "build_id": "0123456789abcdef"}}
         )

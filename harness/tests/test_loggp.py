@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
+from cadge_analysis.models.loggp import Fits, LayerFit, MissingNumber, Parameters
 
 from .attempts import only, quantile
 from .test_cli_campaign import run, surroundings  # noqa: F401 - a fixture
@@ -179,12 +179,16 @@ duration: {{default: 30ms}}
 """
 
 
-def parameters_of(found: Fitted) -> dict[str, float]:
+def parameters_of(found: LayerFit) -> dict[str, float]:
     """Return LogGP's parameters of a layer with one protocol; nothing where one of them was refused."""
     if not isinstance(found.model, Parameters) or len(found.model.pieces) != 1:
         return {}
     [piece], latency = found.model.pieces, found.model.latency_ns
-    if isinstance(latency, Refused) or isinstance(piece.send, Refused) or isinstance(piece.receive, Refused):
+    if (
+        isinstance(latency, MissingNumber)
+        or isinstance(piece.send, MissingNumber)
+        or isinstance(piece.receive, MissingNumber)
+    ):
         return {}
     return {
         "L": latency.value,

@@ -16,7 +16,7 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.looks import compared, identity_of, most, next_look
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import PlanSite
-from cadge_results import Compared, Decision, FormatError, JudgedFamily, LaterLook, Plan, SweepFile
+from cadge_results import Decision, FormatError, JudgedFamily, LaterLook, Plan, PointComparison, SweepFile
 from cadge_results.formats.base import digest
 
 from .conftest import WORKLOADS, make_testbed
@@ -46,7 +46,7 @@ def make(catalogue: Catalogue, site: PlanSite, **changes: object) -> Plan:
 def decide(plan: Plan, goes_on: list[str], look: int = 1, **changes: object) -> Decision:
     """Return a decision after which these points go on: two and two are a comparison, and all lead together."""
     pairs = [
-        Compared(point_id=one, baseline_id=other, says="cannot tell", level=0.01)
+        PointComparison(point_id=one, baseline_id=other, says="cannot tell", level=0.01)
         for one, other in zip(goes_on[::2], goes_on[1::2], strict=False)
     ]
     family = JudgedFamily(

@@ -19,7 +19,7 @@ from cadge_cli import closing
 from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
-from cadge_harness.run.session import Ended
+from cadge_harness.run.session import CampaignEnd
 from cadge_harness.testbed import testbeds
 from cadge_results import Campaign, Store, read_workloads
 from cadge_results.parameter_tables import digest_of
@@ -106,14 +106,14 @@ def test_resume_cleans_up_after_a_kill_behind_the_last_launch(
 def test_a_campaign_is_not_finished_before_its_nodes_are_clean(
     checkout: Checkout, cadge: Cadge, runner: FakeRunner
 ) -> None:
-    runner.ended = Ended(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
+    runner.ended = CampaignEnd(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
     assert cadge(*RUN).code == 4
     campaign = last(checkout)
     assert campaign.missing_launch_ids() == ()
     assert campaign.meta.status == "interrupted"
     assert any(f"cadge resume {campaign.campaign_id}" in problem for problem in campaign.meta.problems)
     assert (campaign.path / WORK).exists()
-    runner.ended = Ended(ok=True, exit_code=0)
+    runner.ended = CampaignEnd(ok=True, exit_code=0)
     assert cadge("resume", "--no-report").code == 0
     assert last(checkout).meta.status == "finished"
     assert not (campaign.path / WORK).exists()
@@ -199,9 +199,9 @@ def test_lost_hosts_end_with_4_and_keep_what_was_made(
     checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Lost(FakeRunner):
-        def __call__(self, *args: object, **named: object) -> Ended:
+        def __call__(self, *args: object, **named: object) -> CampaignEnd:
             super().__call__(*args, **named)  # type: ignore[arg-type]
-            return Ended(ok=False, exit_code=4, problems=("h2 was lost",))
+            return CampaignEnd(ok=False, exit_code=4, problems=("h2 was lost",))
 
     lost = Lost(stop_after=4)
     monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: lost)
@@ -326,7 +326,7 @@ def test_interrupted_is_said_where_somebody_interrupted(
 ) -> None:
     assert checkout
     runner.stop_after = 3
-    runner.ended = Ended(ok=False, exit_code=4)
+    runner.ended = CampaignEnd(ok=False, exit_code=4)
 
     def interrupt(number: int) -> None:
         if stopped and number == 2:

@@ -11,13 +11,13 @@ import pytest
 from cadge_results import (
     Campaign,
     CampaignWriter,
-    Compared,
     DamagedError,
     Decision,
     FormatError,
     JudgedFamily,
     LaterLook,
     Plan,
+    PointComparison,
 )
 from cadge_results.errors import DamageKind
 from cadge_results.formats.plan import PlanLook
@@ -28,7 +28,7 @@ from cadge_results.store.verify import repair, verify
 
 from .conftest import make_meta, make_plan, make_record
 
-PAIR = Compared(point_id="a" * 16, baseline_id="b" * 16, says="cannot tell", level=0.05)
+PAIR = PointComparison(point_id="a" * 16, baseline_id="b" * 16, says="cannot tell", level=0.05)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def writer(looked_at: Plan, tmp_path: Path) -> CampaignWriter:
     return made
 
 
-def decide(campaign: Campaign, look: int, *undecided: Compared) -> Decision:
+def decide(campaign: Campaign, look: int, *undecided: PointComparison) -> Decision:
     count, digest = campaign.records_digest(look + 1)
     family = JudgedFamily(
         pattern="rpc",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, LayerFile, NodeFacts, Plan
 from cadge_results.errors import FormatError
 from cadge_results.publish.published import Rules, copy, original_sha256
-from cadge_results.publish.redact import Gathered, Names, Redactor, names_of, texts
+from cadge_results.publish.redact import CampaignTexts, Names, Redactor, names_of, texts
 from cadge_results.store.verify import verify
 
 NAMES = Names(hosts=("gpu-a", "8", "node"), users=("alice", "1"), words=frozenset({"node"}))
@@ -75,7 +75,7 @@ def test_hosts_called_as_their_pseudonyms_change_places_once() -> None:
 
 
 def test_a_version_of_four_numbers_is_no_address() -> None:
-    gathered = Gathered()
+    gathered = CampaignTexts()
     gathered.value({"library": {"version": "5.0.10.1"}, "reason": "with 5.0.10.1 at 10.0.0.9"})
     assert Redactor(names_of(gathered, ())).text("with 5.0.10.1 at 10.0.0.9") == "with 5.0.10.1 at 192.0.2.1"
 
@@ -94,7 +94,7 @@ UNDER_FIXED_KEYS = {
 def test_each_name_of_a_host_is_the_same_host() -> None:
     """The inventory's, the kernel's own, and each in short and long form."""
     aliases = {"nid00012": "login1.lab.edu", "own-name": "localhost"}
-    redactor = Redactor(names_of(Gathered(), ("login1.lab.edu", "gpu-b", "localhost"), aliases=aliases))
+    redactor = Redactor(names_of(CampaignTexts(), ("login1.lab.edu", "gpu-b", "localhost"), aliases=aliases))
     text = "login1 login1.lab.edu nid00012 nid00012.hsn gpu-b gpu-b.lab.edu own-name localhost"
     assert redactor.text(text) == "n1 n1 n1 n1.hsn n2 n2 n3 localhost"
     assert redactor.host("login1.lab.edu") == redactor.host("nid00012") == "n1"
@@ -139,7 +139,7 @@ def test_texts_come_with_the_fixed_key_that_they_stand_under() -> None:
 
 
 def test_two_names_never_share_a_pseudonym_that_was_there() -> None:
-    gathered = Gathered()
+    gathered = CampaignTexts()
     gathered.text("u1 192.0.2.1 /home/alice")
     found = Redactor(names_of(gathered, ())).text("u1 192.0.2.1 /home/alice 10.0.0.1")
     assert found == "u1 192.0.2.1 /home/u2 192.0.2.2"
@@ -176,7 +176,7 @@ def _numbers(value: Any) -> list[object]:  # noqa: ANN401 - any JSON
 
 
 def _redacted(value: Any, hosts: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON
-    gathered = Gathered()
+    gathered = CampaignTexts()
     gathered.value(value)
     return Redactor(names_of(gathered, hosts, users=("alice", "1"))).value(value)
 

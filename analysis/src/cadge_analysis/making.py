@@ -23,7 +23,7 @@ _SOURCES = (".py", ".j2", ".css", ".js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class ReportChoices:
     """The choices of whoever made a report; None where nothing was chosen.
 
     `title`: its own title. `baseline`: what layers are judged against in place of what the sweep declares. `against`
@@ -43,7 +43,7 @@ class Making:
         return {"version": version(), "program": program(), **chosen}
 
     @classmethod
-    def of(cls, stored: Mapping[str, object]) -> Making:
+    def of(cls, stored: Mapping[str, object]) -> ReportChoices:
         """Return the choices that a report embeds; what is of another kind than it should be counts as not chosen."""
         kinds = {"title": str, "baseline": str, "against": str, "margin": float, "epoch": int}
         found = {one.name: stored.get(one.name) for one in fields(cls)}

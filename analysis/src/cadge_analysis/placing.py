@@ -14,7 +14,7 @@ from markupsafe import escape
 
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
-from cadge_results import Written, write_output, write_together
+from cadge_results import WrittenOutput, write_output, write_together
 
 say = partial(messages.say, "general")
 
@@ -22,14 +22,14 @@ _HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class ReportFiles:
     """What lies where: the main file, and the pages beside it."""
 
-    main: Written
+    main: WrittenOutput
     pages: tuple[Path, ...]
 
 
-def placed(files: Iterable[tuple[str, str]], out_path: Path) -> Placed:
+def placed(files: Iterable[tuple[str, str]], out_path: Path) -> ReportFiles:
     """Write the files of a report, of which the last is the main one, for `out_path`; then remove its older pages.
 
     Raises BadInputError where a file that is no page of this report has the name of one, and OutputError; either way
@@ -54,13 +54,13 @@ def placed(files: Iterable[tuple[str, str]], out_path: Path) -> Placed:
                 yield path, found
 
         write_together(every())
-        written = Written(size_bytes=size_bytes, streamed=False)
+        written = WrittenOutput(size_bytes=size_bytes, streamed=False)
     if not written.streamed:
         for path in sorted(out_path.parent.iterdir()):
             named = path.name.startswith(f"{out_path.stem}-") and path.suffix == out_path.suffix
             if named and path not in paths and is_page_of(path, out_path.name):
                 path.unlink(missing_ok=True)
-    return Placed(main=written, pages=tuple(paths))
+    return ReportFiles(main=written, pages=tuple(paths))
 
 
 def is_page_of(path: Path, report: str) -> bool:

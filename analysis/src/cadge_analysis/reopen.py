@@ -13,9 +13,9 @@ from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.embed import BY_LAUNCH, DAMAGED, ReportHead
-from cadge_analysis.stats.load import VALID, Attempted, Dataset, Measured, Sample, cells_of
+from cadge_analysis.stats.load import VALID, Dataset, Measurement, PlannedAttempt, Sample, cells_of
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan, PlanLaunch, PlanPoint, Subject, Workload
-from cadge_results.formats.campaign import Planned, TestbedFacts, ToolFacts
+from cadge_results.formats.campaign import PlanSize, TestbedFacts, ToolFacts
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import BesideNative
 
@@ -94,7 +94,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
         "sweep": "",
         "seed": 0,
         "plan_hash": "",
-        "planned": Planned(points=0, attempts=0, launches=0, wall_s=0),
+        "planned": PlanSize(points=0, attempts=0, launches=0, wall_s=0),
         "tool": ToolFacts(version="", revision="", dirty=False),
         "command": (),
         "testbed": TestbedFacts(name="", kind="emulated" if data["network_is_virtual"] else "", hosts=()),
@@ -132,7 +132,7 @@ def _point(raw: Mapping[str, Any], data: Mapping[str, Any]) -> PlanPoint:
 
 def _attempts(
     raw: Mapping[str, Any], planned: Sequence[int], file: PatternFile, launches: Sequence[PlanLaunch]
-) -> Iterator[Attempted]:
+) -> Iterator[PlannedAttempt]:
     """Yield the planned attempts of a cell: those that gave a number with it, of the others what became of them."""
     values, tails, rates = (raw.get(name, {}) for name in BY_LAUNCH.values())
     states = raw.get("states", {})
@@ -143,14 +143,14 @@ def _attempts(
         name, number = launches[place].launch_id, launches[place].round
         value = values.get(str(place))
         if value is None:
-            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None)
+            yield PlannedAttempt(number, name, (next(others, "missing"), "", ""), (), None)
             continue
         tail = tails[str(place)] if tails else 0.0
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(say("reopen.launch_without_number", name=name, value=value, tail=tail))
-        quantities = {file.main: Measured(numbers=(float(value),), p99_ns=float(tail))}
+        quantities = {file.main: Measurement(numbers=(float(value),), p99_ns=float(tail))}
         if file.one_load is not None and rates:
-            quantities[file.one_load.offered] = Measured(numbers=(float(rates[str(place)]),))
+            quantities[file.one_load.offered] = Measurement(numbers=(float(rates[str(place)]),))
         sample = Sample(
             launch_id=name,
             round=(number, 0),
@@ -164,4 +164,4 @@ def _attempts(
             steady=True,
             disturbed=False,
         )
-        yield Attempted(number, name, VALID, (), sample)
+        yield PlannedAttempt(number, name, VALID, (), sample)

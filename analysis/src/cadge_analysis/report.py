@@ -17,15 +17,15 @@ from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.making import Making, epoch
+from cadge_analysis.making import ReportChoices, epoch
 from cadge_analysis.page import pages, views
 from cadge_analysis.page.parts import provenance
-from cadge_analysis.placing import Placed, placed
+from cadge_analysis.placing import ReportFiles, placed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.verify import printed
-from cadge_analysis.versus.against import Against
-from cadge_results import Campaign, Written, is_stream
+from cadge_analysis.versus.against import SideComparison
+from cadge_results import Campaign, WrittenOutput, is_stream
 from cadge_results.uncollected import uncollected
 
 say = partial(messages.say, "general")
@@ -50,7 +50,7 @@ def page_of(
     data: load.Dataset,
     *,
     title: str | None = None,
-    beside: Against | None = None,
+    beside: SideComparison | None = None,
     baseline: str | None = None,
     numbers: Mapping[str, Numbers] | None = None,
 ) -> PageDocument:
@@ -59,15 +59,15 @@ def page_of(
     baseline: what layers are judged against, by its label, where that is not what the sweep declares. Raises
     BadInputError for one that the campaign does not have.
     """
-    making = Making(title=title, baseline=baseline, epoch=epoch())
+    making = ReportChoices(title=title, baseline=baseline, epoch=epoch())
     return made_as(data, making, beside, numbers)
 
 
 @uncollected()
 def made_as(
     data: load.Dataset,
-    making: Making,
-    beside: Against | None = None,
+    making: ReportChoices,
+    beside: SideComparison | None = None,
     numbers: Mapping[str, Numbers] | None = None,
 ) -> PageDocument:
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
@@ -88,7 +88,7 @@ def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:
     return replace(data, plan=data.plan.model_copy(update={"sweep": sweep}), baseline_chosen=True)
 
 
-def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Written:
+def build(campaign_path: Path, out_path: Path, title: str | None = None) -> WrittenOutput:
     """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError."""
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
 
@@ -102,7 +102,7 @@ def page_again(text: str, file: str, baseline: str | None) -> PageDocument:
     if found.part_of:
         raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
-    data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
+    data = judged_against(carried.data, baseline or ReportChoices.of(found.making).baseline)
     return views.page(compare.compare(data), views.of_report(carried, generated=f"as {file} carries them"))
 
 
@@ -146,12 +146,12 @@ def edition(page: PageDocument, kind: str) -> str:
     return {"markdown": markdown, "text": text}[kind](lines_of_page(page))
 
 
-def write(page: PageDocument, out_path: Path, *, one_file: bool = False) -> Written:
+def write(page: PageDocument, out_path: Path, *, one_file: bool = False) -> WrittenOutput:
     """Write a report into a file, and where it is parted its other pages beside it. See `placing`."""
     return write_pages(page, out_path, one_file=one_file).main
 
 
-def write_pages(page: PageDocument, out_path: Path, *, one_file: bool = False) -> Placed:
+def write_pages(page: PageDocument, out_path: Path, *, one_file: bool = False) -> ReportFiles:
     """Write a report as `write` does, and say which files it has."""
     parted = False if one_file or is_stream(out_path) else None
     return placed(files(page, out_path.name, parted=parted), out_path)

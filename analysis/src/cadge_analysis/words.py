@@ -140,7 +140,7 @@ def pattern(case: Case) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ValueFormat:
     """How values of a quantity are shown: unit, what stored values are multiplied with, and what the unit is called."""
 
     unit: str
@@ -152,11 +152,11 @@ class Shown:
         return f"{units.us(stored) if self.scale != 1.0 else units.sig3(stored)} {self.unit}"
 
 
-def shown(quantity: Quantity) -> Shown:
+def shown(quantity: Quantity) -> ValueFormat:
     """Return how values of a quantity are shown."""
     if quantity.unit == "ns":
-        return Shown("\u00b5s", 1 / units.NS_PER_US, "microseconds")
-    return Shown(quantity.unit, 1.0, quantity.unit)
+        return ValueFormat("\u00b5s", 1 / units.NS_PER_US, "microseconds")
+    return ValueFormat(quantity.unit, 1.0, quantity.unit)
 
 
 def slug(quantity: Quantity) -> str:

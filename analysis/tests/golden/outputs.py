@@ -19,7 +19,7 @@ from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.draw import svg
 from cadge_analysis.flat import lines
 from cadge_analysis.tables import TABLES
-from cadge_analysis.versus.against import Against
+from cadge_analysis.versus.against import SideComparison
 from cadge_results import Campaign
 from golden.editions import lacking
 
@@ -147,6 +147,6 @@ def as_json(document: object) -> str:
     return json.dumps(document, sort_keys=True, indent=0, default=str)
 
 
-def repr_of(found: Against) -> str:
+def repr_of(found: SideComparison) -> str:
     """Return the changes of a comparison with all their numbers."""
     return "\n".join(map(repr, found.changes))

@@ -53,7 +53,7 @@ from cadge_analysis.page.picture import ascii_text, lines, pictured
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
 from cadge_analysis.study.views import page_of
-from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.against import SideComparison, against
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.history import history
 from cadge_analysis.versus.history_data import document as history_document
@@ -621,7 +621,7 @@ def since_last_time(folder: Path) -> Outputs:
 # ---- comparisons ----
 
 
-def compared(found: Against, first: Side, second: Side, **given: Any) -> Outputs:  # noqa: ANN401
+def compared(found: SideComparison, first: Side, second: Side, **given: Any) -> Outputs:  # noqa: ANN401
     """Return the page of a comparison, and what programs get."""
     with Figures() as figures:
         made = of_page(beside.page(found, first, second, generated="then", **given)) | {"figures": figures.text()}

@@ -178,7 +178,7 @@ class Fault(TypedDict):
     fix: str
 
 
-class LayerSaid(TypedDict):
+class LayerReport(TypedDict):
     """What a layer of a host's build says of itself; trouble: why it cannot be loaded there."""
 
     trouble: str | None
@@ -259,7 +259,7 @@ class BlockFinished(TypedDict):
     stopped: bool
 
 
-class Looked(TypedDict):
+class HostReport(TypedDict):
     """What a host is (`node`, a node document) and what is wrong with it."""
 
     event: Literal["looked"]
@@ -267,7 +267,7 @@ class Looked(TypedDict):
     node: Json
     build: str
     driver: Json | None
-    layers: dict[str, LayerSaid]
+    layers: dict[str, LayerReport]
     taken_ports: list[int]
     greets: dict[str, int]
     faults: list[Fault]
@@ -282,7 +282,7 @@ class Clock(TypedDict):
     realtime_ns: int
 
 
-class Reached(TypedDict):
+class ReachReport(TypedDict):
     """A host has tried to reach the others; reached: those that it reaches at every address."""
 
     event: Literal["reached"]
@@ -300,7 +300,7 @@ Event = Union[
     Note,
     Alive,
     BlockFinished,
-    Looked,
+    HostReport,
     Clock,
-    Reached,
+    ReachReport,
 ]

@@ -18,7 +18,7 @@ from cadge_agent.formats import (
 # ---- from the controller ----
 
 
-class Surveyed(TypedDict):
+class SurveyTargets(TypedDict):
     """The hosts of an inventory, of which each looks for itself by its name."""
 
     hosts: list[BlockHost]
@@ -125,7 +125,7 @@ class FollowerAnswer(TypedDict, total=False):
     error: str
 
 
-class Exited(TypedDict):
+class EndpointExit(TypedDict):
     """What a follower says by itself: an endpoint ended otherwise than well."""
 
     exited: int

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from math import log1p
 from statistics import fmean
 
-from cadge_analysis.selftest.pooled import AlikeOutcome, Pooled, pooled
+from cadge_analysis.selftest.pooled import AlikeOutcome, PooledRates, pooled
 from cadge_analysis.stats.inference.modes import has_two_levels
 from cadge_analysis.stats.inference.paired_verdicts import verdict
 from cadge_analysis.stats.inference.sequential import ERROR, fixed
@@ -69,7 +69,7 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
     return AlikeOutcome(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)
 
 
-def self_tests(chance: random.Random, tests: int, spread: float, wrong: dict[str, float]) -> Iterator[Pooled]:
+def self_tests(chance: random.Random, tests: int, spread: float, wrong: dict[str, float]) -> Iterator[PooledRates]:
     """Yield what so many self-tests say where so much is wrong."""
     cells = [(layer, cell) for layer in range(LAYERS) for cell in range(CELLS)]
     for _ in range(tests):

@@ -27,7 +27,7 @@ from math import exp
 from pathlib import Path
 
 from cadge_analysis.stats.inference.between import CellMove, between
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
 from cadge_analysis.stats.inference.verdict import judge
 from cadge_analysis.stats.load import read
@@ -42,7 +42,7 @@ CELLS, FLOORS = 4, 5
 METHODS = ("launches", "drift")
 
 
-class Planted(Side):
+class SlowedSide(Side):
     """A campaign in which all cells of one layer took so many times as long."""
 
     layer = ""
@@ -74,13 +74,13 @@ class Count:
         self.any = dict.fromkeys(METHODS, 0)
         self.found = dict.fromkeys(METHODS, 0)
 
-    def add(self, cells: Sequence[tuple[Drifted, str, bool]]) -> None:
+    def add(self, cells: Sequence[tuple[ShiftEstimate, str, bool]]) -> None:
         """Count the cells of a pair; each is its shift, what is better, and whether something was planted in it."""
         self.pairs += 1
         self.planted += sum(planted for _, _, planted in cells)
         self.cells += sum(not planted for _, _, planted in cells)
         for method in METHODS:
-            shifts = [one if method == "drift" else Drifted(one.shift) for one, _, _ in cells]
+            shifts = [one if method == "drift" else ShiftEstimate(one.shift) for one, _, _ in cells]
             judged = judge([(one, better) for one, (_, better, _) in zip(shifts, cells, strict=True)], MARGIN)
             false = 0
             for shift, one, (_, _, planted) in zip(shifts, judged, cells, strict=True):
@@ -113,7 +113,7 @@ def of_campaigns(sides: Sequence[Side], plant: float | None) -> Count:
         for layer in layers:
             changed = second
             if plant:
-                changed = Planted(second.name, second.data)
+                changed = SlowedSide(second.name, second.data)
                 vars(changed).update(layer=layer, times=1 + plant)
             found = against(first, changed, MARGIN)
             count.add([(one.shift, one.better, one.series == layer) for one in found.changes])
@@ -130,7 +130,7 @@ def launches(chance: random.Random, middle: float, often: int) -> list[float]:
 
 def simulated(
     chance: random.Random, series: int, drift: float, plant: float | None, often: int
-) -> list[tuple[Drifted, str, bool]]:
+) -> list[tuple[ShiftEstimate, str, bool]]:
     """Return the cells of a pair of campaigns, in the first layer of which something may be planted."""
     machine = chance.gauss(0, 0.04)
     seen: list[tuple[int, Shift]] = []
@@ -156,7 +156,7 @@ def simulated(
         if known is None:
             raise SystemExit("--series: with so few series drift is not known")
         commons = (known.common.value,) if known.has_floors else (0.0, known.common.value)
-        found.append((Drifted(one, commons, known.error, known.freedom), "low", bool(plant) and number == 0))
+        found.append((ShiftEstimate(one, commons, known.error, known.freedom), "low", bool(plant) and number == 0))
     return found
 
 

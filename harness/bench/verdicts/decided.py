@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median, stdev
 
 from cadge_analysis.judged import judged
-from cadge_analysis.making import Making
+from cadge_analysis.making import ReportChoices
 from cadge_analysis.reopen import carried
 from cadge_analysis.report import judged_against
 from cadge_analysis.stats.compare import Comparison, Row, compare
@@ -35,7 +35,7 @@ def data_of(path: Path) -> Dataset:
     if path.is_dir():
         return read(Campaign(path))
     found = printed(path.read_text(encoding="utf-8"), path.name)
-    return judged_against(carried(found.data, path.name).data, Making.of(found.making).baseline)
+    return judged_against(carried(found.data, path.name).data, ReportChoices.of(found.making).baseline)
 
 
 def _pairing(comparison: Comparison) -> Pairing:

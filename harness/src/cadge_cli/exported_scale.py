@@ -17,13 +17,13 @@ from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from cadge_analysis.models.choose import Chosen
+    from cadge_analysis.models.choose import ChosenFit
     from cadge_analysis.models.loggp import HeldOut
     from cadge_analysis.models.scale import Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicting:
+class PredictionOptions:
     """What only a prediction is asked."""
 
     traffics: tuple[str, ...]
@@ -35,7 +35,7 @@ class Predicting:
 
 scale_options = gathered(
     "predicting",
-    Predicting,
+    PredictionOptions,
     click.option("--traffic", "traffics", multiple=True, metavar="NAMES", help="scale: incast, shift, alltoall; all."),
     click.option(
         "--parameters",
@@ -51,7 +51,7 @@ scale_options = gathered(
 )
 
 
-def predict(output: Output, fits: Callable[[], Chosen], fit: FitChoice, predicting: Predicting) -> int:
+def predict(output: Output, fits: Callable[[], ChosenFit], fit: FitChoice, predicting: PredictionOptions) -> int:
     """Predict traffic among more endpoints than there are, from measured LogGP parameters: `fits` of a campaign.
 
     The closed form knows of endpoints alone; a simulation by SimGrid also of the network between them.

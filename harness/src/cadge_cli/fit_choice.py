@@ -13,7 +13,7 @@ from cadge_cli.words import say
 from cadge_harness.errors import UsageError
 
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
-    from cadge_analysis.models.choose import Chosen
+    from cadge_analysis.models.choose import ChosenFit
     from cadge_analysis.models.message import Message
     from cadge_results import Campaign
 
@@ -43,11 +43,11 @@ class FitChoice:
         choices = dict(text.split("=", 1) for text in self.choices)
         return {"layer": self.layer, "place": self.place, "wait": self.wait_mode, "choices": choices}
 
-    def message(self, chosen: Chosen) -> Message:
+    def message(self, chosen: ChosenFit) -> Message:
         """Return what the fit says of messages of the size. Raises UsageError where that is none, AnalysisError."""
         return chosen.message(size_of(self.size))
 
-    def of_campaign(self, campaign: Campaign) -> Chosen:
+    def of_campaign(self, campaign: Campaign) -> ChosenFit:
         """Return the fit of a campaign. Raises NothingSelectedError, AnalysisError, cadge_results.ResultsError."""
         from cadge_analysis.models.campaign import fits_of
         from cadge_analysis.models.choose import choose

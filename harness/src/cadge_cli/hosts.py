@@ -15,7 +15,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.patterns import ask_version
 from cadge_harness.run.findings import HostFinding, needed_programs
-from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
+from cadge_harness.run.host_findings import HostsSummary, OwnBuild, read_survey
 from cadge_harness.run.survey import survey
 from cadge_harness.testbed.meeting import with_addresses
 from cadge_harness.testbed.model import Testbed
@@ -25,7 +25,7 @@ _WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedAt:
+class HostsAnswer:
     """What a look at the hosts gives to an answer: lines, data, findings."""
 
     lines: list[str]
@@ -39,7 +39,7 @@ def look_at_hosts(
     output: Output,
     needed: Collection[str] | None = None,
     programs: Collection[str] | None = None,
-) -> LookedAt:
+) -> HostsAnswer:
     """Log in to all hosts of a testbed and return what they are; of one that is not `needed` it is only warned.
 
     programs: those beside the build that are looked for; None for all that patterns need.
@@ -53,7 +53,7 @@ def look_at_hosts(
     return describe(read_survey(found, reached, own), needed)
 
 
-def describe(found: HostsFound, needed: Collection[str] | None = None) -> LookedAt:
+def describe(found: HostsSummary, needed: Collection[str] | None = None) -> HostsAnswer:
     """Put what was found on hosts in lines and data."""
     findings = [
         replace(finding, level="warn")
@@ -61,14 +61,14 @@ def describe(found: HostsFound, needed: Collection[str] | None = None) -> Looked
         else finding
         for host, finding in found.findings
     ]
-    return LookedAt(
+    return HostsAnswer(
         lines=side_by_side(found, shutil.get_terminal_size((_WIDTH, 0)).columns),
         data={"hosts": {host: {what: cells[host] for what, cells in found.rows} for host in found.hosts}},
         findings=findings,
     )
 
 
-def side_by_side(found: HostsFound, columns: int) -> list[str]:
+def side_by_side(found: HostsSummary, columns: int) -> list[str]:
     """Return a table with a column for each host where that is not wider than `columns`, else a block for each."""
     rows: list[Sequence[str]] = [("", *found.hosts)]
     rows += [(what, *(cells[host] for host in found.hosts)) for what, cells in found.rows]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cadge_cli.words import say
 from cadge_harness import __version__
-from cadge_harness.plan.looks import Took, more_rounds, next_look
+from cadge_harness.plan.looks import CampaignTime, more_rounds, next_look
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, Damage
 from cadge_results.errors import DamageKind
@@ -55,11 +55,11 @@ def go_on(writer: CampaignWriter, notify: Notify, run_s: float) -> bool:
     return step == "measure"
 
 
-def _took(campaign: Campaign, run_s: float) -> Took:
+def _took(campaign: Campaign, run_s: float) -> CampaignTime:
     """Return what a campaign took so far: by its launches, or by the command that made the last of them."""
     seen_s = spent_s(campaign.launches(), campaign.meta.created_utc, to_end=True)
     planned_ms = sum(block.wall_ms for block in campaign.plan.blocks)
-    return Took(spent_s=max(seen_s, run_s), pace=seen_s * 1000 / planned_ms if planned_ms else 1.0)
+    return CampaignTime(spent_s=max(seen_s, run_s), pace=seen_s * 1000 / planned_ms if planned_ms else 1.0)
 
 
 def due_words(campaign: Campaign) -> str:

@@ -22,7 +22,7 @@ from cadge_cli.words import say
 from cadge_harness.errors import NothingSelectedError, UnfitError, UsageError
 
 if TYPE_CHECKING:
-    from cadge_harness.plan.narrow import Asked
+    from cadge_harness.plan.narrow import Narrowing
     from cadge_results import Campaign
     from cadge_results.formats.base import Place, Wait
 
@@ -107,7 +107,7 @@ testbed_options = together(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring:
+class MeasureOptions:
     """Where and how a command measures, and where it stores that."""
 
     testbed_name: str
@@ -161,11 +161,11 @@ def asked_of(
     duration: str | None,
     places: tuple[str, ...],
     mode: tuple[str, ...],
-) -> Asked:
+) -> Narrowing:
     """Read what was asked for. Raises UsageError with what is allowed, and an example."""
-    from cadge_harness.plan.narrow import Asked
+    from cadge_harness.plan.narrow import Narrowing
 
-    return Asked(
+    return Narrowing(
         patterns=listed("--patterns", patterns, "rpc stream"),
         sizes=sizes_of(sizes),
         launches=_launches(launches),
@@ -299,7 +299,7 @@ results_option = click.option(
     callback=_absolute,
     help="Folder of campaigns (default: results/campaigns of the checkout).",
 )
-hosts_options = gathered("how", Measuring, testbed_options, _tune_option, queue_option, results_option)
+hosts_options = gathered("how", MeasureOptions, testbed_options, _tune_option, queue_option, results_option)
 """Say where and how to measure, and where that goes."""
 
 

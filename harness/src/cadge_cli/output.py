@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # importing it takes longer than answering --help
     from pydantic import JsonValue
 
     from cadge_analysis.blocks.model import Block
-    from cadge_results import Written
+    from cadge_results import WrittenOutput
 
 LINES_AT_ONCE = 256
 """How many lines of a stream are printed together."""
@@ -56,7 +56,7 @@ class Output:
             if text not in self.told:
                 self.say(f"cadge: {text}")
 
-    def wrote(self, written: Written, path: Path, about: str = "") -> list[str]:
+    def wrote(self, written: WrittenOutput, path: Path, about: str = "") -> list[str]:
         """Return the lines of the answer that name an output, with its size where there is something to say about it.
 
         Of one that went into a device or a pipe stderr tells, for the pipe may be our stdout.

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from cadge_cli.commands.run import measure
-from cadge_cli.options import Measuring
+from cadge_cli.options import MeasureOptions
 from cadge_cli.output import Output
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, HarnessError, UnfitError
@@ -89,7 +89,7 @@ class SelftestRun:
     """What all parts share. `folder`: the self-test's own files; its campaigns lie in `campaigns`."""
 
     output: Output
-    how: Measuring
+    how: MeasureOptions
     folder: Path
     campaigns: Path
     series: int

@@ -27,8 +27,8 @@ from cadge_results.errors import (
     StoreUnwritableError,
 )
 from cadge_results.formats.block import Block, BlockHost
-from cadge_results.formats.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
-from cadge_results.formats.decision import Compared, Decision, JudgedFamily, LaterLook
+from cadge_results.formats.campaign import CampaignMeta, PlanSize, TestbedFacts, ToolFacts
+from cadge_results.formats.decision import Decision, JudgedFamily, LaterLook, PointComparison
 from cadge_results.formats.event import Event, read_event
 from cadge_results.formats.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
 from cadge_results.formats.native import NativeAbsent, NativeCell, NativeFile, NativeReading
@@ -40,13 +40,13 @@ from cadge_results.formats.record import LaunchRecord
 from cadge_results.formats.result import Attempt, Check, Result
 from cadge_results.formats.selftest import SelftestFile, SelftestPart, SelftestPin
 from cadge_results.formats.sweep import SweepFile
-from cadge_results.formats.trace import LeftOut, Trace, TraceFacts
+from cadge_results.formats.trace import Omission, Trace, TraceFacts
 from cadge_results.plugins.catalogue import Workloads, read_workloads
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import LayerFile
 from cadge_results.plugins.pattern import PatternFile
 from cadge_results.store.campaigns import Campaign, Store, outcomes
-from cadge_results.store.files import NO_ROOM, Written, is_stream, own_descriptor, write_output, write_together
+from cadge_results.store.files import NO_ROOM, WrittenOutput, is_stream, own_descriptor, write_output, write_together
 from cadge_results.store.outcomes import PointOutcome, PointSummary
 from cadge_results.store.writer import CampaignWriter, campaign_id
 
@@ -59,7 +59,6 @@ __all__ = [
     "CampaignMeta",
     "CampaignWriter",
     "Check",
-    "Compared",
     "Damage",
     "DamagedError",
     "Decision",
@@ -75,13 +74,13 @@ __all__ = [
     "LaunchRecord",
     "LaunchTrace",
     "LayerFile",
-    "LeftOut",
     "NativeAbsent",
     "NativeCell",
     "NativeFile",
     "NativeReading",
     "NodeFacts",
     "NotFoundError",
+    "Omission",
     "OutputError",
     "PatternFile",
     "Plan",
@@ -89,8 +88,9 @@ __all__ = [
     "PlanEndpoint",
     "PlanLaunch",
     "PlanPoint",
-    "Planned",
+    "PlanSize",
     "Point",
+    "PointComparison",
     "PointOutcome",
     "PointSummary",
     "Reason",
@@ -113,7 +113,7 @@ __all__ = [
     "TraceFacts",
     "Workload",
     "Workloads",
-    "Written",
+    "WrittenOutput",
     "campaign_id",
     "is_stream",
     "outcomes",

@@ -54,7 +54,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ItemList:
     """Items, each of its own."""
 
     items: tuple[str, ...]
@@ -69,7 +69,7 @@ class FlatTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-Lines = Heading | Paragraph | Listed | Command | FlatTable
+Lines = Heading | Paragraph | ItemList | Command | FlatTable
 
 
 def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
@@ -86,11 +86,11 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 if ONSCREEN not in block.role.split():
                     yield Paragraph(_span_text(block.spans))
             case Items():
-                yield Listed(tuple(map(_item, block.items)))
+                yield ItemList(tuple(map(_item, block.items)))
             case Remarks():
-                yield Listed(tuple(map(_remark, block.remarks)))
+                yield ItemList(tuple(map(_remark, block.remarks)))
             case Facts():
-                yield Listed(tuple(map(_fact, block.facts)))
+                yield ItemList(tuple(map(_fact, block.facts)))
             case Table():
                 yield _flat(block)
             case Matrix():
@@ -128,7 +128,7 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
                 yield one
             case Paragraph(text) if text:
                 yield one
-            case Listed(items) if items:
+            case ItemList(items) if items:
                 yield one
             case FlatTable() if one.rows:
                 yield one

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, filled
+from cadge_analysis.blocks.lines import FlatTable, ItemList, Lines, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
 from cadge_analysis.blocks.plain import harmless
 
@@ -47,7 +47,7 @@ def _lines(block: Lines) -> Iterator[str]:
             yield f"{'#' * level} {escaped(text)}"
         case Paragraph(text):
             yield escaped(text)
-        case Listed(items):
+        case ItemList(items):
             yield from (f"- {escaped(item)}" for item in items)
         case Command(text):
             yield f"    {harmless(text)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, filled
+from cadge_analysis.blocks.lines import FlatTable, ItemList, Lines, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
 from cadge_analysis.blocks.plain import cells_wide, harmless
 
@@ -67,7 +67,7 @@ def _lines(block: Lines, tables_wide: int) -> Iterator[str]:
                 yield _UNDER[level] * max(map(cells_wide, lines))
         case Paragraph(said):
             yield from wrapped(harmless(said), WIDE)
-        case Listed(items):
+        case ItemList(items):
             for item in items:
                 yield from wrapped(f"- {harmless(item)}", WIDE, "  ")
         case Command(said):

@@ -25,7 +25,7 @@ RANGE = ("_lowest_launch", "_highest_launch")
 Of = TypeVar("Of")
 
 
-class Bounded(Protocol):
+class BoundedValue(Protocol):
     """A value with its interval, or with its lowest and highest launch, whatever it is an estimate of."""
 
     @property
@@ -103,7 +103,7 @@ class Entry:
 
 
 def bounded(
-    name: str, unit: str, of: Callable[[Of], Bounded | None], marks: tuple[str, str] = ENDS
+    name: str, unit: str, of: Callable[[Of], BoundedValue | None], marks: tuple[str, str] = ENDS
 ) -> tuple[Field[Of], ...]:
     """Return the fields of an estimate and its interval, or of a tail and the range of its launches."""
     end = f"_{unit}" if unit else ""

@@ -12,7 +12,7 @@ from cadge_analysis.cells.entry import Field, assignments, bounded
 from cadge_analysis.models.bursts import FitKey, bursts, fitted_messages, groups, readings
 from cadge_analysis.models.fit import fit
 from cadge_analysis.models.held_out import held_out
-from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import Fits, LayerFit, MissingNumber, ModelLine, ModelNumber, Parameters, Piece
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.numbers import CellNumbers, Numbers
 from cadge_results.plugins.rules import FitsOf
@@ -30,11 +30,13 @@ def fits_of(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> Fits
     return Fits(schema_=Fits.schema_id(), campaign_id=data.campaign_id, fits=fitted)
 
 
-def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset, numbers: Mapping[str, Numbers]) -> Fitted:
+def _fitted(
+    key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset, numbers: Mapping[str, Numbers]
+) -> LayerFit:
     points = bursts(cells)
     found = list(readings(points))
-    model: Parameters | Refused = fit(found) if found else Refused(refused=say("campaign.no_burst"))
-    return Fitted(
+    model: Parameters | MissingNumber = fit(found) if found else MissingNumber(refused=say("campaign.no_burst"))
+    return LayerFit(
         pattern=key.pattern,
         layer=key.series.layer,
         shims=key.series.shims,
@@ -53,11 +55,11 @@ def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset, nu
 class FittedPiece(NamedTuple):
     """The sizes of a fit that one protocol serves; None where there is no fit."""
 
-    fitted: Fitted
+    fitted: LayerFit
     piece: Piece | None
 
 
-def pieces(fitted: Fitted) -> list[FittedPiece]:
+def pieces(fitted: LayerFit) -> list[FittedPiece]:
     """Return the pieces of a fit, one without sizes where it was refused."""
     found = fitted.model.pieces if isinstance(fitted.model, Parameters) else (None,)
     return [FittedPiece(fitted, one) for one in found]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_analysis.models.loggp import Fits, Fitted, HeldOut, Parameters
+from cadge_analysis.models.loggp import Fits, HeldOut, LayerFit, Parameters
 from cadge_analysis.models.message import Message, message
 from cadge_results import ResultsError
 
@@ -20,7 +20,7 @@ _HOW = say("choose.how")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenFit:
     """A fit that gave parameters, whose they are, and what a reader of its predictions should know, for people."""
 
     parameters: Parameters
@@ -48,7 +48,7 @@ def read(path: Path) -> Fits:
 
 def choose(
     fits: Fits, *, layer: str | None, place: str | None, wait: str | None, choices: Mapping[str, str] | None = None
-) -> Chosen:
+) -> ChosenFit:
     """Return the one fit of this layer, at this place, in this wait mode and with these choices; None stands for any.
 
     Raises NoDataError where there is none, or it was refused, and BadInputError where there are several.
@@ -72,22 +72,22 @@ def choose(
     if not isinstance(model, Parameters):
         raise NoDataError(say("choose.fit_refused", about=about(found[0]), refused=model.refused))
     notes = () if found[0].place == "between" else (say("choose.within", place=found[0].place),)
-    return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}", notes, found[0].held_out)
+    return ChosenFit(model, f"{about(found[0])}, campaign {fits.campaign_id}", notes, found[0].held_out)
 
 
-def _listed(fits: Sequence[Fitted]) -> str:
+def _listed(fits: Sequence[LayerFit]) -> str:
     """Return what fits are of; those that were refused are counted alone, since nothing can be predicted from them."""
     good = [about(one) for one in fits if isinstance(one.model, Parameters)]
     refused = len(fits) - len(good)
     return "; ".join(good + [say("choose.others_refused", n=refused)] * bool(refused))
 
 
-def _of(fitted: Fitted, key: str) -> str:
+def _of(fitted: LayerFit, key: str) -> str:
     """Return a fit's layer, place or wait mode, or what it has for a setting or a choice."""
     return str({**fitted.settings, **fitted.choices}.get(key, getattr(fitted, key, "")))
 
 
-def about(fitted: Fitted) -> str:
+def about(fitted: LayerFit) -> str:
     """Return what a fit is of."""
     series = " + ".join((fitted.layer, *fitted.shims))
     values = ", ".join(f"{key}={value}" for key, value in {**fitted.settings, **fitted.choices}.items())

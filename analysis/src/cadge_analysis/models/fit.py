@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
-from cadge_analysis.models.pieces import SIZES_LEAST, Curve, Unfit, pieces, straight
+from cadge_analysis.models.loggp import MissingNumber, ModelLine, ModelNumber, Parameters, Piece
+from cadge_analysis.models.pieces import SIZES_LEAST, Curve, PoorFit, pieces, straight
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import RoundKey
 
@@ -112,21 +112,21 @@ class LaunchReadings:
         return [rng.choices(self.every, k=len(self.every)) for _ in range(DRAWS)]
 
 
-def fit(readings: Iterable[LaunchReading]) -> Parameters | Refused:
+def fit(readings: Iterable[LaunchReading]) -> Parameters | MissingNumber:
     """Return the parameters of one layer at one place in one wait mode, or why there are none."""
     table = LaunchReadings(readings)
     sizes = table.sizes
     if len(sizes) < SIZES_LEAST:
-        return Refused(refused=say("fit.few_sizes", least=SIZES_LEAST, n=len(sizes)))
+        return MissingNumber(refused=say("fit.few_sizes", least=SIZES_LEAST, n=len(sizes)))
     curves = [table.curve(name, sizes) for name in ("gap", "one_way")]
     if why := _backwards(curves):
-        return Refused(refused=why)
+        return MissingNumber(refused=why)
     found = pieces(curves, tolerance=TOLERANCE, most=PIECES_MOST)
-    if isinstance(found, Unfit):
+    if isinstance(found, PoorFit):
         most = min(PIECES_MOST, len(sizes) // SIZES_LEAST)
         drawn = "no straight piece" if most == 1 else f"no {units.grouped(most)} straight pieces"
         come = "comes" if most == 1 else "come"
-        return Refused(
+        return MissingNumber(
             refused=say(
                 "fit.none_within",
                 lines=drawn,
@@ -187,19 +187,19 @@ def _piece(table: LaunchReadings, sizes: Sequence[int], draws: Sequence[Draw]) -
 
 def _own(
     table: LaunchReadings, sizes: Sequence[int], draws: Sequence[Draw], name: str, sign: str
-) -> ModelLine | Refused:
+) -> ModelLine | MissingNumber:
     """Return the line of o_s or o_r within a piece, or why there is none."""
     curve = table.curve(name, sizes)
     if len(curve.sizes) < SIZES_LEAST:
         known = len(curve.sizes)
-        return Refused(refused=say("fit.few_known", sign=sign, n=known, every=len(sizes)), known=known)
+        return MissingNumber(refused=say("fit.few_known", sign=sign, n=known, every=len(sizes)), known=known)
     for size, value in zip(curve.sizes, curve.values, strict=True):
         if value < 0:
-            return Refused(refused=say("fit.below_zero", sign=sign, size=units.size(size), value=value))
+            return MissingNumber(refused=say("fit.below_zero", sign=sign, size=units.size(size), value=value))
     off = curve.off(straight(curve))
     worst = max(range(len(off)), key=lambda number: off[number])
     if off[worst] > TOLERANCE:
-        return Refused(
+        return MissingNumber(
             refused=say(
                 "fit.no_line",
                 tolerance=TOLERANCE,
@@ -211,12 +211,12 @@ def _own(
     return _line(table, sizes, draws, name)
 
 
-def _latency(table: LaunchReadings, draws: Sequence[Draw]) -> ModelNumber | Refused:
+def _latency(table: LaunchReadings, draws: Sequence[Draw]) -> ModelNumber | MissingNumber:
     size = table.sizes[0]
     value = table.median("latency", size, table.every)
     if value is None:
-        return Refused(refused=say("fit.overhead_unknown"))
+        return MissingNumber(refused=say("fit.overhead_unknown"))
     if value <= 0:
-        return Refused(refused=say("fit.overlap", value=value))
+        return MissingNumber(refused=say("fit.overlap", value=value))
     drawn = (table.median("latency", size, draw) for draw in draws)
     return _number(value, [one for one in drawn if one is not None])

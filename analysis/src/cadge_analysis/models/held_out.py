@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.models.bursts import Burst, FitKey, fitted_messages
-from cadge_analysis.models.loggp import HeldOut, Parameters, Refused
+from cadge_analysis.models.loggp import HeldOut, MissingNumber, Parameters
 from cadge_analysis.models.message import message
 from cadge_analysis.models.traffic import Traffic, closed_form_ns
 from cadge_analysis.stats.intervals import median
@@ -15,7 +15,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import Numbers
 from cadge_results import Workload
 from cadge_results.plugins.parameter import holds
-from cadge_results.plugins.rules import Modelled
+from cadge_results.plugins.rules import OperationModel
 
 Beside = tuple[str, float, float]
 """Where, predicted, measured."""
@@ -45,7 +45,7 @@ def _burst(model: Parameters, point: Burst) -> Beside | None:
     return (units.size(point.size), model.prtt_ns(point.messages, point.size), median(measured)) if measured else None
 
 
-def _modelled(cell: Cell, key: FitKey) -> Modelled | None:
+def _modelled(cell: Cell, key: FitKey) -> OperationModel | None:
     """Return what a point is to the model, where it is of the same layer, with the same choices, and all is usual."""
     case, choices = cell.case, dict(key.choices)
     if not cell.samples or (case.place, case.wait, cell.series) != (key.place, key.wait, key.series):
@@ -58,14 +58,14 @@ def _modelled(cell: Cell, key: FitKey) -> Modelled | None:
     return modelled
 
 
-def _is_alike(case: Case, name: str, modelled: Modelled, choices: dict[str, int | str]) -> bool:
+def _is_alike(case: Case, name: str, modelled: OperationModel, choices: dict[str, int | str]) -> bool:
     file = case.file
     if name in choices:
         return case.workload[name] == choices[name]
     return name in (*modelled.parameters, file.outstanding) or file.is_usual(name, case.workload)
 
 
-def predict_ns(model: Parameters, modelled: Modelled, workload: Workload) -> float:
+def predict_ns(model: Parameters, modelled: OperationModel, workload: Workload) -> float:
     """Return how long an operation takes: messages one after the other, and what it has to wait for."""
     if modelled.all_to_all:
         one = message(model, workload.integer(modelled.messages[0]))
@@ -87,12 +87,12 @@ def _busy_ns(model: Parameters, sizes: Sequence[int]) -> float:
     """Return what a call takes of a server: both messages' overheads, or longer, if its interface takes longer."""
     piece = [model.piece(size) for size in sizes]
     takes, sends = piece[0].receive, piece[-1].send
-    own_ns = 0.0 if isinstance(takes, Refused) else takes.at(sizes[0])
-    own_ns += 0.0 if isinstance(sends, Refused) else sends.at(sizes[-1])
+    own_ns = 0.0 if isinstance(takes, MissingNumber) else takes.at(sizes[0])
+    own_ns += 0.0 if isinstance(sends, MissingNumber) else sends.at(sizes[-1])
     return max(own_ns, *(model.gap_ns(size) for size in sizes))
 
 
-def _exchange(model: Parameters, modelled: Modelled, numbers: Numbers) -> Beside | None:
+def _exchange(model: Parameters, modelled: OperationModel, numbers: Numbers) -> Beside | None:
     cell, workload = numbers.cell, numbers.cell.case.workload
     largest = max(workload.integer(name) for name in modelled.sizes)
     if largest > model.pieces[-1].to_bytes:

@@ -26,7 +26,7 @@ class ModelNumber(Frozen):
     high: float | None = None
 
 
-class Refused(Frozen):
+class MissingNumber(Frozen):
     """Why there is no number."""
 
     refused: str
@@ -58,14 +58,14 @@ class Piece(Frozen):
     to_bytes: int
     gap: ModelLine
     one_way: ModelLine
-    send: ModelLine | Refused
-    receive: ModelLine | Refused
+    send: ModelLine | MissingNumber
+    receive: ModelLine | MissingNumber
 
 
 class Parameters(Frozen):
     """Of one layer at one place in one wait mode. `latency_ns` is L, of the smallest size; pieces are in order."""
 
-    latency_ns: ModelNumber | Refused
+    latency_ns: ModelNumber | MissingNumber
     pieces: tuple[Piece, ...]
 
     def piece(self, size: int) -> Piece:
@@ -97,7 +97,7 @@ class HeldOut(Frozen):
     worst_at: str
 
 
-class Fitted(Frozen):
+class LayerFit(Frozen):
     """One layer as it was opened, at one place, in one wait mode, and with one choice of the pattern's other values."""
 
     pattern: str
@@ -111,7 +111,7 @@ class Fitted(Frozen):
     messages: int
     """How many were in a burst."""
     sizes_bytes: tuple[int, ...]
-    model: Parameters | Refused
+    model: Parameters | MissingNumber
     held_out: tuple[HeldOut, ...] = ()
 
     @property
@@ -126,4 +126,4 @@ class Fits(Document):
     NAME: ClassVar[str] = "cadge.loggp"
 
     campaign_id: str
-    fits: tuple[Fitted, ...]
+    fits: tuple[LayerFit, ...]

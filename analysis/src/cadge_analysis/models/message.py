@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.models.loggp import Parameters, Refused
+from cadge_analysis.models.loggp import MissingNumber, Parameters
 
 say = partial(messages.say, "models")
 
@@ -60,9 +60,9 @@ def message(parameters: Parameters, size: int) -> Message:
     notes = []
     own = {}
     for name, line in (("o_s", piece.send), ("o_r", piece.receive)):
-        if isinstance(line, Refused):
+        if isinstance(line, MissingNumber):
             notes.append(say("message.part_of_latency", name=name, refused=line.refused))
-        own[name] = 0.0 if isinstance(line, Refused) else line.at(size)
+        own[name] = 0.0 if isinstance(line, MissingNumber) else line.at(size)
     byte_ns = piece.gap.per_byte_ns.value
     way_ns = parameters.one_way_ns(size) - own["o_s"] - own["o_r"]
     if way_ns < byte_ns * (size - 1):

@@ -17,7 +17,7 @@ SIZES_LEAST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Straight:
+class StraightLine:
     """start + slope x (bytes - 1): the first byte is in the start, as LogGP has it."""
 
     start: float
@@ -40,7 +40,7 @@ class Curve:
         """Return the sizes from number `first` up to, and without, number `end`."""
         return Curve(self.sizes[first:end], self.values[first:end], self.scales[first:end])
 
-    def off(self, line: Straight) -> tuple[float, ...]:
+    def off(self, line: StraightLine) -> tuple[float, ...]:
         """Return how far a line lies from each value, in parts of its scale."""
         return tuple(
             abs(line.at(size) - value) / scale
@@ -48,7 +48,7 @@ class Curve:
         )
 
 
-def straight(curve: Curve) -> Straight:
+def straight(curve: Curve) -> StraightLine:
     """Return the line with the least sum of squared deviations whose start and slope are not negative."""
     weights = [1 / (scale * scale) for scale in curve.scales]
     total = sum(weights)
@@ -59,24 +59,24 @@ def straight(curve: Curve) -> Straight:
     common = sum(w * (x - mean_step) * y for w, x, y in zip(weights, steps, curve.values, strict=True))
     slope = common / spread if spread else 0.0
     if slope <= 0:
-        return Straight(max(0.0, mean), 0.0)
+        return StraightLine(max(0.0, mean), 0.0)
     start = mean - slope * mean_step
     if start >= 0:
-        return Straight(start, slope)
+        return StraightLine(start, slope)
     squares = sum(w * x * x for w, x in zip(weights, steps, strict=True))
     through = sum(w * x * y for w, x, y in zip(weights, steps, curve.values, strict=True))
-    return Straight(0.0, max(0.0, through / squares))
+    return StraightLine(0.0, max(0.0, through / squares))
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class PoorFit:
     """No pieces do: at its best the worst size is so far off, in parts of its value."""
 
     size: int
     off: float
 
 
-def pieces(curves: Sequence[Curve], *, tolerance: float, most: int) -> tuple[tuple[int, int], ...] | Unfit:
+def pieces(curves: Sequence[Curve], *, tolerance: float, most: int) -> tuple[tuple[int, int], ...] | PoorFit:
     """Return where all curves, which have the same sizes, fall apart into straight pieces: (first, end) by number.
 
     The fewest pieces such that no value of any curve is further than `tolerance` from its line, at most `most`, each of
@@ -95,7 +95,7 @@ def pieces(curves: Sequence[Curve], *, tolerance: float, most: int) -> tuple[tup
     first, end = max(nearest, key=lambda span: worst[span])
     most_off = [max(found[i] for found in off[first, end]) for i in range(end - first)]
     number = max(range(end - first), key=lambda i: most_off[i])
-    return Unfit(curves[0].sizes[first + number], most_off[number])
+    return PoorFit(curves[0].sizes[first + number], most_off[number])
 
 
 def _divisions(count: int, number: int) -> list[tuple[tuple[int, int], ...]]:

@@ -10,7 +10,7 @@ from itertools import product
 
 from cadge_analysis import messages
 from cadge_analysis.models.message import Message
-from cadge_analysis.models.simulate import Simulated, Simulator
+from cadge_analysis.models.simulate import SimulationAnswer, Simulator
 from cadge_analysis.models.topology import Kind, Topology, latency_ns
 from cadge_analysis.models.traffic import Traffic, closed_form_ns, pairs, routes
 
@@ -61,12 +61,14 @@ def scale(
             topology=topology,
             traffic=traffic,
             closed_ns=closed_ns(traffic, topology, message),
-            simulated_ns=found.finished_ns if isinstance(found, Simulated) else None,
-            reason="" if isinstance(found, Simulated) else found,
+            simulated_ns=found.finished_ns if isinstance(found, SimulationAnswer) else None,
+            reason="" if isinstance(found, SimulationAnswer) else found,
         )
 
 
-def _simulated(traffic: Traffic, topology: Topology, message: Message, simulator: Simulator | None) -> Simulated | str:
+def _simulated(
+    traffic: Traffic, topology: Topology, message: Message, simulator: Simulator | None
+) -> SimulationAnswer | str:
     if simulator is None:
         return "not asked for"
     if topology.endpoints > traffic.simulated_most:

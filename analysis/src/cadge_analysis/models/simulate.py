@@ -29,7 +29,7 @@ STACK_BYTES = 1 << 18
 """Each simulated endpoint is a thread, and thousands of the usual 8 MiB are more than the limit of memory."""
 
 
-class Simulated(Frozen):
+class SimulationAnswer(Frozen):
     """What the child answers."""
 
     simgrid: str
@@ -49,7 +49,7 @@ class Simulator:
         """Return SimGrid's version. Raises SimulatorMissingError where this machine has none."""
         return _version(self.python)
 
-    def simulate(self, routes: Sequence[Sequence[int]], topology: Topology, message: Message) -> Simulated | str:
+    def simulate(self, routes: Sequence[Sequence[int]], topology: Topology, message: Message) -> SimulationAnswer | str:
         """Return when the last message was taken, or why that was not found out.
 
         `routes`: of each endpoint to whom it sends, in order. Raises SimulatorMissingError where there is no SimGrid.
@@ -70,7 +70,7 @@ class Simulator:
             }
             return self._ask(json.dumps(asked))
 
-    def _ask(self, asked: str) -> Simulated | str:
+    def _ask(self, asked: str) -> SimulationAnswer | str:
         argv = ["prlimit", f"--stack={STACK_BYTES}", f"--as={self.memory_bytes}", str(self.python), "-I", str(CHILD)]
         try:
             done = subprocess.run(
@@ -82,7 +82,7 @@ class Simulator:
             memory = f"{self.memory_bytes // (1 << 20)} MiB of memory"
             return say("simulate.ended", status=done.returncode, memory=memory, stderr=_last_line(done.stderr))
         try:
-            return Simulated.model_validate_json(done.stdout)
+            return SimulationAnswer.model_validate_json(done.stdout)
         except ValidationError:
             return say("simulate.no_json", stdout=_last_line(done.stdout))
 

@@ -56,7 +56,7 @@ from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
-from cadge_analysis.versus.against import Against, Change, Fate, Left
+from cadge_analysis.versus.against import Change, Exclusion, Fate, SideComparison
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.conditions import HARMLESS, Difference, merged
 from cadge_analysis.versus.sides import Side
@@ -80,13 +80,13 @@ FATES = {
 }
 
 
-def _title(found: Against) -> str:
+def _title(found: SideComparison) -> str:
     """Return who is held against whom; of two layers of one campaign their names, as the campaign's stands below."""
     (one, first), (other, second) = (side.partition(":")[::2] for side in (found.first, found.second))
     return f"{second} against {first}" if one == other and first and second else f"{found.second} against {found.first}"
 
 
-def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> PageDocument:
+def page(found: SideComparison, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> PageDocument:
     """Return the page. vary: the conditions under study, by how they begin; `generated`: the page's time stamp."""
     looks = _looks(found, first, second)
     remarks = tuple(_remarks(found))
@@ -104,7 +104,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
 
 
 def _sections(
-    found: Against, sides: tuple[Side, Side], looks: Mapping[str, Identity], vary: Sequence[str], command: str
+    found: SideComparison, sides: tuple[Side, Side], looks: Mapping[str, Identity], vary: Sequence[str], command: str
 ) -> Iterator[Region]:
     findings = Items(findings_of(found), "found")
     yield Region(id="answer", title="Answer", role="first", blocks=(findings,))
@@ -134,7 +134,7 @@ def _distinct(first: Side, second: Side) -> tuple[Side, ...]:
     return (first,) if first.data.campaign_id == second.data.campaign_id else (first, second)
 
 
-def _looks(found: Against, first: Side, second: Side) -> dict[str, Identity]:
+def _looks(found: SideComparison, first: Side, second: Side) -> dict[str, Identity]:
     """Return how each series looks, by what it is called; of two layers of one campaign, as the second one does."""
     looks = palette.identities({*first.data.layers, *second.data.layers})
     if second.series is not None:
@@ -142,7 +142,7 @@ def _looks(found: Against, first: Side, second: Side) -> dict[str, Identity]:
     return {series.label: look for series, look in looks.items()}
 
 
-def _deck(found: Against, first: Side, second: Side) -> str:
+def _deck(found: SideComparison, first: Side, second: Side) -> str:
     when = [
         f"{side.name}: {units.day(made)}, {units.clock_time(made)} UTC, "
         f"{units.count_of(side.data.rounds, 'launch', 'launches')} of each"
@@ -153,7 +153,7 @@ def _deck(found: Against, first: Side, second: Side) -> str:
     return f"{units.count_of(len(found.changes), 'cell')} compared, {how}. {'; '.join(when)}."
 
 
-def _command(found: Against, vary: Sequence[str]) -> str:
+def _command(found: SideComparison, vary: Sequence[str]) -> str:
     options = ["--margin", f"{100 * found.margin:g}%", *(["--across-hosts"] if found.across_hosts else [])]
     options += [part for one in vary for part in ("--vary", one)]
     return shlex.join(["cadge", "compare", found.first, found.second, *options, "--format", "html"])
@@ -162,14 +162,14 @@ def _command(found: Against, vary: Sequence[str]) -> str:
 # ---- can they be compared ----
 
 
-def _verdict(found: Against, remarks: Iterable[Remark]) -> str:
+def _verdict(found: SideComparison, remarks: Iterable[Remark]) -> str:
     if not found.changes:
         return say("beside.nothing")
     warnings = sum(remark.serious for remark in remarks)
     return f"Comparable, with {units.count_of(warnings, 'warning')}" if warnings else "Comparable"
 
 
-def _remarks(found: Against) -> Iterator[Remark]:
+def _remarks(found: SideComparison) -> Iterator[Remark]:
     if any(one.other_machine for one in found.conditions):
         text = say("beside.machines_asked") if found.across_hosts else say("beside.machines_not_asked")
         yield Remark(serious=True, title="Other machines", text=text)
@@ -206,7 +206,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _conditions(found: Against, vary: Sequence[str]) -> Iterator[Table]:
+def _conditions(found: SideComparison, vary: Sequence[str]) -> Iterator[Table]:
     """Yield what differed, by what it means for the comparison."""
 
     def is_varied(one: Difference) -> bool:
@@ -238,7 +238,7 @@ def _conditions(found: Against, vary: Sequence[str]) -> Iterator[Table]:
 # ---- what changed ----
 
 
-def _changed(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
+def _changed(found: SideComparison, looks: Mapping[str, Identity]) -> Iterator[Block]:
     if none := _no_changes(found):
         yield plain(none)
     yield from _changes(found, looks)
@@ -247,7 +247,7 @@ def _changed(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
         yield Fold(summary=(Span(say("means")),), blocks=means)
 
 
-def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
+def _changes(found: SideComparison, looks: Mapping[str, Identity]) -> Iterator[Block]:
     changed = [one for one in found.changes if one.judged.verdict in CHANGED]
     if changed:
         most = changed[:FIRST_MOST]
@@ -276,7 +276,7 @@ def _change_table(title: str, gist: str, changes: Sequence[Change], looks: Mappi
     return plain_table(title, heads, (_line(one, looks) for one in changes), "plain changes", gist)
 
 
-def _gist(found: Against) -> str:
+def _gist(found: SideComparison) -> str:
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     within = units.percent(found.margin, 0)
     said = [f"{units.count_of(same, 'cell')} the same within {within}"] if same else []
@@ -284,7 +284,7 @@ def _gist(found: Against) -> str:
     return f"Not listed here: {units.listing(said)}." if said else ""
 
 
-def _no_changes(found: Against) -> str:
+def _no_changes(found: SideComparison) -> str:
     if not found.changes:
         return say("beside.no_cell")
     if any(one.judged.verdict in CHANGED for one in found.changes):
@@ -328,7 +328,7 @@ def _p(value: float) -> str:
     return "<0.0001" if value < 0.0001 else f"{min(value, 1.0):.2g}"
 
 
-def _counts(found: Against) -> Iterator[Table]:
+def _counts(found: SideComparison) -> Iterator[Table]:
     """Yield how many cells have which verdict, by pattern, place and wait mode."""
     groups = by_key(sorted(found.changes, key=lambda one: one.mode), lambda one: one.mode)
     if not groups:
@@ -346,19 +346,19 @@ def _counts(found: Against) -> Iterator[Table]:
 # ---- notes, fates, means, method ----
 
 
-def _ratios_note(found: Against) -> str:
+def _ratios_note(found: SideComparison) -> str:
     stripe = say("beside.stripe", margin=found.margin)
     part = "" if found.paired or found.across_hosts else " " + say("beside.without_drift")
     return say("beside.ratios_caption", stripe=stripe, part=part)
 
 
-def _tails_note(found: Against) -> str:
+def _tails_note(found: SideComparison) -> str:
     return say("beside.tails_caption", probability=1 - ERROR, tails_least=TAILS_LEAST) + (
         "" if found.paired else " " + say("beside.tails_drift")
     )
 
 
-def _fates(left: Sequence[Left]) -> Iterator[Fold]:
+def _fates(left: Sequence[Exclusion]) -> Iterator[Fold]:
     for fate, (title, note, serious) in FATES.items():
         of = [one for one in left if one.fate is fate]
         if of:
@@ -371,7 +371,7 @@ def _fates(left: Sequence[Left]) -> Iterator[Fold]:
             yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=serious)
 
 
-def _means(found: Against) -> Iterator[Table]:
+def _means(found: SideComparison) -> Iterator[Table]:
     rows = tuple(
         (
             one.series,
@@ -387,7 +387,7 @@ def _means(found: Against) -> Iterator[Table]:
         yield plain_table(title, ("series", "of", "better", "cells", "mean"), rows)
 
 
-def _method(found: Against) -> tuple[Fact, ...]:
+def _method(found: SideComparison) -> tuple[Fact, ...]:
     allowed = say("beside.correlation", correlation=found.correlation) if found.paired and found.correlation else ""
     paired = say("beside.pairs", allowed=allowed) if found.paired else say("beside.no_pairs")
     is_of_pairs = found.paired or found.across_hosts

@@ -12,7 +12,7 @@ from cadge_analysis.errors import AnalysisError
 from cadge_analysis.page.parts.since import share_text
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.versus.against import Against, Change, against
+from cadge_analysis.versus.against import Change, SideComparison, against
 from cadge_analysis.versus.conditions import HARMLESS
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, ResultsError, Store
@@ -52,7 +52,7 @@ def changed_since(store: Store, campaign: Campaign, data: Dataset) -> str:
     return sentence(found, date=before.meta.created_utc[:10])
 
 
-def sentence(found: Against, *, date: str) -> str:
+def sentence(found: SideComparison, *, date: str) -> str:
     """Return it of a comparison with a campaign of that date."""
     head = f"Against {found.first}, {date}: "
     if not found.changes:
@@ -78,7 +78,7 @@ def _change(one: Change) -> str:
     return f"{one.series} {one.workload} {place} {one.judged.verdict} by {share_text(one)}"
 
 
-def _why_nothing(found: Against) -> str:
+def _why_nothing(found: SideComparison) -> str:
     """Return why no cell of any is decided."""
     launches = max(min(len(side.by_round) for side in one.sides) for one in found.changes)
     if launches < LAUNCHES_FOR_AN_INTERVAL[False]:
@@ -90,7 +90,7 @@ def _why_nothing(found: Against) -> str:
     return say("last_time.none_separated", launches=launches)
 
 
-def _conditions(found: Against) -> str:
+def _conditions(found: SideComparison) -> str:
     """Return what else differed that a number may depend on; "" for nothing."""
     names = list(dict.fromkeys(one.what.partition(" (")[0] for one in found.conditions if one.what not in HARMLESS))
     if not names:

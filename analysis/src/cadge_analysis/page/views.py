@@ -27,7 +27,7 @@ from cadge_analysis.blocks.model import (
 )
 from cadge_analysis.cells.build import CellRow, judged_cells
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.models.loggp import Fitted
+from cadge_analysis.models.loggp import LayerFit
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.documents import STYLES, document, navigation
 from cadge_analysis.page.embed import ReportHead
@@ -66,7 +66,7 @@ from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
-from cadge_analysis.versus.against import Against
+from cadge_analysis.versus.against import SideComparison
 from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
@@ -79,7 +79,7 @@ NEEDS_RAW = tuple(say(f"reopened.lacks_{what}") for what in ("costs", "tails", "
 
 
 def _figures(
-    rows: list[Row], source: FigureSource, knees: Sequence[Knee], fits: Sequence[Fitted], *, anchor: str
+    rows: list[Row], source: FigureSource, knees: Sequence[Knee], fits: Sequence[LayerFit], *, anchor: str
 ) -> Iterator[Figure | None]:
     """Yield one figure a wait mode, and one of the p99 where layers have knees; None for what is not drawn.
 
@@ -158,7 +158,7 @@ class JudgedCampaign:
     comparison: Comparison
     verdicts: CampaignVerdicts
     figures: FigureSource
-    fits: Sequence[Fitted]
+    fits: Sequence[LayerFit]
     loads: Loads
     shown: Mapping[str, CellRow]
 
@@ -362,7 +362,7 @@ def page(
     comparison: Comparison,
     source_of: Callable[[JudgedCampaign, Answered], PageSource],
     *,
-    beside: Against | None = None,
+    beside: SideComparison | None = None,
 ) -> PageDocument:
     """Return the page of a campaign's numbers, wherever they come from: `of_campaign` or `of_report`.
 

@@ -23,7 +23,7 @@ from cadge_analysis.publish.bundle import squeezed
 from cadge_analysis.publish.leaks import LeakError, checker, leaks, own_words, wrong
 from cadge_analysis.publish.model import PublishedRun, Retraction
 from cadge_analysis.publish.publish import Copies
-from cadge_analysis.publish.run import REPORT, RUN, SUMS, Bundled, Labels, bundled
+from cadge_analysis.publish.run import REPORT, RUN, SUMS, Labels, RunBundle, bundled
 from cadge_analysis.publish.site import MARKER, Site, changed, check_unretracted, marked_files, put, put_files
 from cadge_results.publish.published import own_names
 from cadge_results.publish.redact import Redactor
@@ -51,7 +51,7 @@ class Archive:
     size_bytes: int
 
 
-def files(made: Bundled, archive: Archive, most_bytes: int = MOST_BYTES) -> dict[str, bytes]:
+def files(made: RunBundle, archive: Archive, most_bytes: int = MOST_BYTES) -> dict[str, bytes]:
     """Return the files of an excerpt by name, without its checksums. Raises BadInputError where none would fit."""
     shown = {name: _shown(content, made.run) for name, content in made.archived.items() if name.endswith(".html")}
     pages = {name: content for name, content in shown.items() if _is_page(name)}
@@ -153,14 +153,14 @@ def _summary(name: str, content: bytes) -> tuple[str, bytes]:
     return (f"{name}.gz", squeezed(content)) if len(content) > _PLAIN_MOST_BYTES else (name, content)
 
 
-def _elsewhere(name: str, made: Bundled, archive: Archive, summaries: list[str]) -> bytes:
+def _elsewhere(name: str, made: RunBundle, archive: Archive, summaries: list[str]) -> bytes:
     page = templates().get_template("elsewhere.html.j2")
     size_bytes = len(made.archived[name])
     return page.render(name=name, run=made.run, archive=archive, size_bytes=size_bytes, summaries=summaries).encode()
 
 
 def _readme(
-    made: Bundled, archive: Archive, pages: Mapping[str, bytes], left_out: list[str], summaries: list[str]
+    made: RunBundle, archive: Archive, pages: Mapping[str, bytes], left_out: list[str], summaries: list[str]
 ) -> bytes:
     page = templates().get_template("excerpt.md.j2")
     run = made.run

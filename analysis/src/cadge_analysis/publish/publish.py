@@ -14,7 +14,7 @@ from cadge_analysis.publish.model import SiteFile
 from cadge_analysis.publish.run import Labels, run_files
 from cadge_analysis.publish.site import MARKER, Site, changed, check_target
 from cadge_results import Campaign
-from cadge_results.publish.published import Made, Rules, copy
+from cadge_results.publish.published import PublishedCopy, Rules, copy
 from cadge_results.publish.redact import Redactor
 
 
@@ -22,7 +22,7 @@ from cadge_results.publish.redact import Redactor
 class Copies:
     """Campaigns as they would go out."""
 
-    made: tuple[Made, ...]
+    made: tuple[PublishedCopy, ...]
     places: Mapping[tuple[int, str, str, str], int]
     """How often which name was replaced by what: (which campaign, kind, name, pseudonym)."""
 

@@ -54,7 +54,7 @@ def schemas() -> Mapping[str, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class RunBundle:
     """A run, its report as a site names it, and every file of its archive."""
 
     run: PublishedRun
@@ -66,7 +66,7 @@ class Bundled:
         return bundle.packed(self.archived, f"cadge-{self.run.campaign_id}", bundle.moment(campaign))
 
 
-def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = None) -> Bundled:
+def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = None) -> RunBundle:
     """Return all that is said of a campaign. Raises AnalysisError, cadge_results.ResultsError."""
     meta, data = campaign.meta, read(campaign)
     page = report.page_of(data, title=labels.title)
@@ -114,7 +114,7 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
         **{file: text.encode() for file, text in archived.items()},
     }
     whole[SUMS] = bundle.sums(whole)
-    return Bundled(run, on_site, whole)
+    return RunBundle(run, on_site, whole)
 
 
 def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) -> dict[str, bytes]:

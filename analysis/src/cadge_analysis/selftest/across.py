@@ -28,7 +28,7 @@ Rounds = Mapping[Hashable, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Across:
+class CampaignsCheck:
     """What came of it. `called`: cells that differ from themselves after correction; `rounds`: the most of a cell.
 
     `possible`: a single cell could have been called. `p`: the smallest of all.
@@ -47,7 +47,7 @@ class Across:
         return self.serial is not None and self.serial.withheld
 
 
-def across(campaigns: Sequence[Rounds], error: float) -> Across:
+def across(campaigns: Sequence[Rounds], error: float) -> CampaignsCheck:
     """Judge every cell of some campaigns by all of its rounds."""
     found = [{name: tuple(values) for name, values in one.items() if values} for one in campaigns]
     serial = serial_correlation(
@@ -60,7 +60,7 @@ def across(campaigns: Sequence[Rounds], error: float) -> Across:
             rounds[name] += values
     ps = [signed_rank.p_value(values) for values in rounds.values()]
     longest = max(map(len, rounds.values()), default=0)
-    return Across(
+    return CampaignsCheck(
         cells=len(ps),
         rounds=longest,
         called=findings(ps, error),

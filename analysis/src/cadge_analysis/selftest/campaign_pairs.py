@@ -30,7 +30,7 @@ from pydantic import JsonValue
 
 from cadge_analysis import messages
 from cadge_analysis.stats.inference.between import CellMove, of_series, spread_of
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.shift import Shift
 from cadge_analysis.stats.inference.verdict import Verdict, judge
 from cadge_analysis.stats.intervals import median
@@ -108,7 +108,7 @@ def campaign_pairs(sides: Sequence[Side]) -> CampaignPairs | None:
         usual = {group: _between(group, others, len(sides)) for group in groups}
         cells += sum(map(len, shifts.values()))
         called += _called([allowed(shift, usual[group]) for group, of in shifts.items() for shift in of])
-        by_launches += _called([Drifted(shift) for of in shifts.values() for shift in of])
+        by_launches += _called([ShiftEstimate(shift) for of in shifts.values() for shift in of])
     return CampaignPairs(
         between=tuple(_between(group, pairs, len(sides)) for group in groups),
         pairs=len(pairs),
@@ -130,7 +130,7 @@ def _is_seen(group: Group, pairs: Sequence[_Pair]) -> bool:
     return all(len({one.series for one, _ in pair.groups.get(group, ())}) > 1 for pair in pairs)
 
 
-def _called(shifts: Sequence[Drifted]) -> int:
+def _called(shifts: Sequence[ShiftEstimate]) -> int:
     return sum(one.verdict in _CALLED for one in judge([(shift, "low") for shift in shifts], MARGIN))
 
 

@@ -49,7 +49,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class PooledPairs:
     """All pairs, and campaigns of so many launches."""
 
     launches: int
@@ -61,10 +61,10 @@ class Together:
         return self.share >= TARGET_COVERAGE - SHORT_MOST
 
 
-def together(found: Sequence[Coverage]) -> tuple[Together, ...]:
+def together(found: Sequence[Coverage]) -> tuple[PooledPairs, ...]:
     """Return the mean share of all pairs, by launches."""
     by_launches = {launches: [one.share for one in found if one.launches == launches] for launches in LAUNCHES}
-    return tuple(Together(launches=n, share=fmean(shares)) for n, shares in by_launches.items() if shares)
+    return tuple(PooledPairs(launches=n, share=fmean(shares)) for n, shares in by_launches.items() if shares)
 
 
 def differences(data: Dataset) -> Mapping[tuple[str, str], list[float]]:

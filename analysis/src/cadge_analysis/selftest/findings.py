@@ -17,7 +17,7 @@ from cadge_analysis.selftest.planted import (
     SERIES_LAUNCHES,
     USUAL_NS,
     Calibration,
-    Planted,
+    DelayReading,
     calibrations,
     planted,
     send_ns,
@@ -133,8 +133,8 @@ def of_delays(campaign: Campaign) -> PartFinding:
     )
 
 
-def _largest(found: Sequence[Planted]) -> list[Planted]:
-    by_layer: dict[str, Planted] = {}
+def _largest(found: Sequence[DelayReading]) -> list[DelayReading]:
+    by_layer: dict[str, DelayReading] = {}
     for one in found:
         if one.layer not in by_layer or by_layer[one.layer].truth_ns < one.truth_ns:
             by_layer[one.layer] = one
@@ -145,13 +145,13 @@ def _of(least: int, series: int) -> float:
     return least * series / SERIES
 
 
-def _step(one: Planted) -> str:
+def _step(one: DelayReading) -> str:
     """Say what was given and taken, where that is a part of what was planted."""
     shown = one.clock_step_ns > STEP_SHOWN * one.truth_ns
     return say("findings.clock_step", clock_step_ns=one.clock_step_ns) if shown else ""
 
 
-def _planted_sentence(one: Planted, *, planted_large: bool) -> str:
+def _planted_sentence(one: DelayReading, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
     text = say(
         "findings.planted",
@@ -170,7 +170,7 @@ def _planted_sentence(one: Planted, *, planted_large: bool) -> str:
     return text
 
 
-def _figures(one: Planted) -> dict[str, JsonValue]:
+def _figures(one: DelayReading) -> dict[str, JsonValue]:
     return {
         "layer": one.layer,
         "asked_send_ns": one.asked_ns,

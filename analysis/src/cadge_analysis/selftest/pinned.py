@@ -22,7 +22,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SelftestMatch:
     """A campaign's self-test. `others`: in what it is of another build or machine; empty where it is of the same."""
 
     pin: SelftestPin
@@ -41,7 +41,7 @@ class Standing:
         return bool(self.others) or self.pin.verdict == "failed" or (self.pin.asked and not self.bears)
 
 
-def standing(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> Standing | None:
+def standing(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> SelftestMatch | None:
     """Return what a campaign keeps of a self-test; None where none had been made."""
     pin = meta.selftest
     if pin is None:
@@ -49,7 +49,7 @@ def standing(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> Standing | None:
     others = [] if meta.build == pin.build else ["another build"]
     others += [f"another {_NAMES.get(name, name)}" for name in _other_facts(pin, nodes)]
     age = datetime.fromisoformat(meta.created_utc) - datetime.fromisoformat(pin.finished_utc)
-    return Standing(pin=pin, others=tuple(others), age_s=age.total_seconds())
+    return SelftestMatch(pin=pin, others=tuple(others), age_s=age.total_seconds())
 
 
 def is_of_this_machine(pin: SelftestPin, nodes: Sequence[NodeFacts]) -> bool:
@@ -108,11 +108,11 @@ def warning(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> tuple[str, str]:
     return title, say("pinned.next_step", text=text)
 
 
-def _failed(found: Standing) -> list[str]:
+def _failed(found: SelftestMatch) -> list[str]:
     return [name for name, verdict in found.pin.parts.items() if verdict == "failed"]
 
 
-def _wrong(found: Standing) -> str:
+def _wrong(found: SelftestMatch) -> str:
     failed = _failed(found)
     said = [f"is of {units.listing(found.others)}"] if found.others else []
     said += [f"failed ({units.listing(failed)})"] if failed else []

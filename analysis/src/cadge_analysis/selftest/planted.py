@@ -44,7 +44,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
+class DelayReading:
     """One planted delay: what it really was, and what each series says of it. Times are of a round trip, in ns."""
 
     layer: str
@@ -122,14 +122,14 @@ def send_ns(wanted_ns: float) -> int:
     return USUAL_NS + max(1, round(wanted_ns / 2))
 
 
-def planted(data: Dataset) -> tuple[Planted, ...]:
+def planted(data: Dataset) -> tuple[DelayReading, ...]:
     """Return what a campaign of the sweep selftest-delay says of each delay, layer by layer."""
     return tuple(
         one for cells in _by_layer(data).values() for one in _of_layer(cells, CellNumbers(data), data.clock_step_ns)
     )
 
 
-def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: float) -> Iterator[Planted]:
+def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: float) -> Iterator[DelayReading]:
     measured = [(cell, every[cell.point_id]) for cell in cells if cell.samples]
     if len(measured) < 2 or measured[0][0] is not cells[0]:
         return
@@ -148,7 +148,7 @@ def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: floa
             continue
         truth = median(truths)
         step = log(1 + truth / base.central.value)
-        yield Planted(
+        yield DelayReading(
             layer=cell.series.layer,
             asked_ns=_send_ns(cell),
             round_trip_ns=base.central.value,

@@ -32,7 +32,7 @@ from itertools import combinations_with_replacement
 from math import factorial, prod, sqrt
 
 from cadge_analysis import messages, units
-from cadge_analysis.selftest.across import Across, Rounds, across
+from cadge_analysis.selftest.across import CampaignsCheck, Rounds, across
 from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.sequential import ERROR
@@ -127,14 +127,14 @@ class DifferenceRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
+class PooledRates:
     """What all campaigns together say: `of_all` cells, and of the `tails`, where two campaigns or more have these."""
 
     campaigns: tuple[AlikeOutcome, ...]
     of_all: DifferenceRate
     tails: DifferenceRate | None
     after_correction: int
-    across: Across
+    across: CampaignsCheck
 
     @property
     def enough(self) -> bool:
@@ -159,13 +159,13 @@ class Pooled:
         return self.enough and self.of_all.in_band and self.none_high and self.few_corrected
 
 
-def pooled(campaigns: Sequence[AlikeOutcome]) -> Pooled:
+def pooled(campaigns: Sequence[AlikeOutcome]) -> PooledRates:
     """Pool campaigns; any number of them, of which two or more have cells. Raises ValueError for fewer."""
     made = [one for one in campaigns if one.cells]
     if len(made) < 2:
         raise ValueError(say("pooled.one_campaign"))
     tailed = [replace(one, cells=one.tails) for one in made if one.tails]
-    return Pooled(
+    return PooledRates(
         campaigns=tuple(campaigns),
         of_all=_rate(made),
         tails=_rate(tailed) if len(tailed) > 1 else None,
@@ -203,7 +203,7 @@ def spread_of_draws(counts: Sequence[tuple[int, int]]) -> float:
     return sqrt(variance * n / (n - 1))  # draws from n spread by (n - 1)/n of what they stand for
 
 
-def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
+def spoken(found: PooledRates) -> tuple[tuple[str, bool, str], ...]:
     """Return each criterion for people: what is asked, whether it holds, and what came."""
     of_all = found.of_all
     by_campaign = ", ".join(
@@ -248,7 +248,7 @@ def _of_tails(rate: DifferenceRate | None) -> str:
     )
 
 
-def _across(found: Across) -> str:
+def _across(found: CampaignsCheck) -> str:
     if found.withheld:
         return say("pooled.rounds_alike")
     text = say("pooled.by_rounds", called=found.called, cells=found.cells, rounds=found.rounds)

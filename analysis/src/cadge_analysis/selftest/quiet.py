@@ -42,7 +42,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class EnvironmentCheck:
     """What became of variables and files of the user's, and of those that the sweep set."""
 
     layers: tuple[str, ...]
@@ -67,7 +67,7 @@ def _variables(series: Series) -> tuple[str, ...]:
     )
 
 
-def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
+def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> EnvironmentCheck:
     """Compare both campaigns. names: the variables of the user's surroundings in which `steered` was made."""
     leaked = [
         say("quiet.reached_endpoint", name=name, layer=record.launch.layer)
@@ -90,7 +90,7 @@ def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
                     before=_path_text(before[series]),
                 )
             )
-    return Quiet(
+    return EnvironmentCheck(
         layers=tuple(series.label for series in plain if series in after),
         leaked=tuple(dict.fromkeys(leaked)),
         settings=tuple(_setting(series, clean, before) for series in clean.layers if _variables(series)),

@@ -17,7 +17,7 @@ CLOSED_MOST = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stalled:
+class StallReading:
     """The p99 with the stall and without: medians over launches of each launch's own, in ns."""
 
     load_with_ns: float
@@ -48,7 +48,7 @@ def _p99(cell: Cell) -> Mapping[RoundKey, int]:
     return {one.round: quantile(one.quantities[main].counts, P99) for one in cell.samples if main in one.quantities}
 
 
-def stalled(data: Dataset) -> Stalled | None:
+def stalled(data: Dataset) -> StallReading | None:
     """Return what a campaign of the sweep selftest-stall says; None where a side has no launch."""
     sides: dict[tuple[str, bool], Mapping[RoundKey, int]] = {}
     disturbed = 0
@@ -60,7 +60,7 @@ def stalled(data: Dataset) -> Stalled | None:
     both = sorted(set(closed[0]) & set(closed[1]))
     if not all(loads) or not both:
         return None
-    return Stalled(
+    return StallReading(
         load_with_ns=median(loads[0]),
         load_without_ns=median(loads[1]),
         closed_ratio=median([closed[0][key] / closed[1][key] for key in both]),

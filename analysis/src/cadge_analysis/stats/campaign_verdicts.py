@@ -26,7 +26,7 @@ from statistics import median
 from cadge_analysis import messages
 from cadge_analysis.stats.beside_native import taxed
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.family_verdicts import InFamily, judge_families
+from cadge_analysis.stats.family_verdicts import FamilyMember, judge_families
 from cadge_analysis.stats.inference.families import not_beaten
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
@@ -229,7 +229,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
     looks: those that it was planned with; None for one look, at all launches that were planned. withhold: why nothing
     may be said, where the instrument itself is in doubt.
     """
-    judging = _Judging.of(comparison, looks, MAIN)
+    judging = _VerdictInputs.of(comparison, looks, MAIN)
     drafts = judging.drafts(comparison)
     families, whole = _judged(drafts, judging.delta, withheld=bool(withhold))
     groups: dict[Case, LeadingGroup] = {}
@@ -258,7 +258,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
 
 def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> TailVerdicts:
     """Return what a campaign says of its layers by the p99 of what they are timed by; see `judge_campaign`."""
-    judging = _Judging.of(comparison, looks, TAIL)
+    judging = _VerdictInputs.of(comparison, looks, TAIL)
     drafts = judging.drafts(comparison)
     families, whole = _judged(drafts, judging.delta, withheld=bool(withhold))
     return TailVerdicts(
@@ -272,7 +272,7 @@ def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, with
 
 def paired_families(comparison: Comparison) -> dict[FamilyKey, list[PairedRatios]]:
     """Return what verdicts on main quantities are judged from, at all launches; no baseline: beside some layer."""
-    judging = _Judging.of(comparison, None, MAIN)
+    judging = _VerdictInputs.of(comparison, None, MAIN)
     return {key: judging.pairs(cases, comparison.data.plan) for key, cases in _cases(comparison, MAIN).items()}
 
 
@@ -325,7 +325,7 @@ def _judged(
     return tuple(_family(key, draft, found[key]) for key, draft in drafts.items()), whole
 
 
-def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
+def _family(key: FamilyKey, draft: _Draft, found: FamilyMember[str]) -> Family:
     cells = tuple(
         CellVerdict(
             cell=cell,
@@ -346,7 +346,7 @@ def _disagree(compared: PairedRatios, found: PairedVerdict) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judging:
+class _VerdictInputs:
     """What is needed to compare the cells of a campaign by one measure.
 
     `values`: by point, round by round, of what has them; `without`: why others take no part.
@@ -362,7 +362,7 @@ class _Judging:
     @classmethod
     def of(
         cls, comparison: Comparison, looks: LookPlan | None, measure: Measure, again: Sequence[Numbers] = ()
-    ) -> _Judging:
+    ) -> _VerdictInputs:
         """Take in a campaign, and some of what was measured a second time."""
         data = comparison.data
         numbers = {one.cell.point_id: one for one in (*(row.numbers for row in comparison.rows), *again)}
@@ -528,7 +528,7 @@ def groups_in_order(
 
     families: those of the measure, as they were judged. Those whose verdicts are withheld have no groups.
     """
-    judging = _Judging.of(comparison, looks, measure)
+    judging = _VerdictInputs.of(comparison, looks, measure)
     every = _cases(comparison, measure)
     return {
         case: judging.in_groups(cells, family)
@@ -554,7 +554,7 @@ class TwinPair:
 def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: Measure = MAIN) -> tuple[TwinPair, ...]:
     """Return A against A in every case that ranks and that was measured twice. It is no part of the verdicts."""
     own = {(row.cell.series, row.cell.case): row.cell for row in comparison.rows}
-    judging = _Judging.of(comparison, looks, measure, comparison.twin_numbers)
+    judging = _VerdictInputs.of(comparison, looks, measure, comparison.twin_numbers)
     made = []
     for cell in comparison.data.twins:
         first = own.get((cell.series, cell.case))

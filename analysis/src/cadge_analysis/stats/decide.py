@@ -20,7 +20,7 @@ from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Dataset, read
-from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
+from cadge_results import Campaign, Decision, JudgedFamily, LaunchRecord, PointComparison
 from cadge_results.formats.base import Place, Wait
 from cadge_results.plugins.build import AT
 from cadge_results.store.looks import spent_s
@@ -67,12 +67,12 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
 def _family(family: Family, data: Dataset) -> JudgedFamily:
     layers = {(cell.case, cell.series.label): cell for cell in data.cells if cell.series.kind == "layer"}
     is_there = any(data.plan.baseline_of(label) == label for _, label in layers)
-    decided: list[Compared] = []
-    undecided: list[Compared] = []
-    unmeasured: list[Compared] = []
+    decided: list[PointComparison] = []
+    undecided: list[PointComparison] = []
+    unmeasured: list[PointComparison] = []
     for one in family.cells:
         beside = layers[one.cell.case, data.plan.baseline_of(one.cell.series.label) or ""]
-        found = Compared(
+        found = PointComparison(
             point_id=one.cell.point_id, baseline_id=beside.point_id, says=one.says.value, level=one.verdict.level
         )
         if one.says != Verdict.UNKNOWN:

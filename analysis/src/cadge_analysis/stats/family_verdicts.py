@@ -25,7 +25,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InFamily(Generic[_Key]):
+class FamilyMember(Generic[_Key]):
     """What is said of each member of a family. `serial`: what its tests allow for; `own`: what it shows by itself."""
 
     verdicts: Mapping[_Key, PairedVerdict]
@@ -39,7 +39,7 @@ def judge_families(
     *,
     others: Mapping[_Family, Sequence[Sequence[float]]] | None = None,
     withheld: bool = False,
-) -> tuple[Mapping[_Family, InFamily[_Key]], Serial | None]:
+) -> tuple[Mapping[_Family, FamilyMember[_Key]], Serial | None]:
     """Return the verdicts on each family, and how rounds followed one another over all of them.
 
     Members at unlike loads belong to no family: nothing is said of them.
@@ -68,7 +68,7 @@ def judge_families(
             levels={name: one.levels for name, one in members.items() if one.levels},
         )
         said |= {name: unsaid(one.looks) for name, one in every.items() if one.unlike}
-        found[key] = InFamily(verdicts=said, serial=serial, own=own)
+        found[key] = FamilyMember(verdicts=said, serial=serial, own=own)
     return found, whole
 
 

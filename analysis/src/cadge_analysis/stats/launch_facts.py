@@ -109,7 +109,7 @@ def _facts(result: Result) -> LaunchFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class LayerMemory:
     """Bytes that are resident once all channels are up, less those before the layer was loaded, without files.
 
     `shared` is a part of `memory`. shared_part: of it, each page divided by the processes that touched it.
@@ -126,7 +126,7 @@ def heaviest(record: LaunchRecord) -> int:
     return max(range(len(ends)), key=lambda number: (len(ends[number].peers), number))
 
 
-def taken(record: LaunchRecord) -> Taken | None:
+def taken(record: LaunchRecord) -> LayerMemory | None:
     """Return what the process with the most channels took; None where the record does not hold it."""
     told = record.result.resident_bytes if record.result is not None and record.status == "done" else ()
     number = heaviest(record)
@@ -135,7 +135,7 @@ def taken(record: LaunchRecord) -> Taken | None:
     before, after = told[number].before, told[number].connected
     if before is None or after is None:
         return None
-    return Taken(
+    return LayerMemory(
         memory=after.memory - before.memory,
         shared=after.shared - before.shared,
         shared_part=after.shared_part - before.shared_part,

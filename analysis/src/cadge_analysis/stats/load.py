@@ -130,7 +130,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """What one launch measured of one quantity: a histogram of all its endpoints, or one amount or number each."""
 
     counts: Histogram = NOTHING
@@ -144,12 +144,12 @@ class Measured:
     """The launch's own p99, where the histogram is not at hand."""
 
 
-class PackedMeasures(PackedMapping[Measured]):
+class PackedMeasures(PackedMapping[Measurement]):
     """What one launch measured, by quantity."""
 
     __slots__ = ()
 
-    def __init__(self, measures: Mapping[str, Measured]) -> None:
+    def __init__(self, measures: Mapping[str, Measurement]) -> None:
         """Pack what was measured."""
         self._packed = marshal.dumps(
             [
@@ -158,23 +158,23 @@ class PackedMeasures(PackedMapping[Measured]):
             ]
         )
 
-    def __getitem__(self, name: str) -> Measured:
+    def __getitem__(self, name: str) -> Measurement:
         """Return what was measured of a quantity, without making objects of the others."""
         for other, *of in marshal.loads(self._packed):  # noqa: S302 - what this object packed
             if other == name:
                 return _measured_of(*of)
         raise KeyError(name)
 
-    def _unpacked(self) -> dict[str, Measured]:
+    def _unpacked(self) -> dict[str, Measurement]:
         every = marshal.loads(self._packed)  # noqa: S302 - what this object packed
         return {name: _measured_of(*of) for name, *of in every}
 
 
 def _measured_of(
     packed: Sequence[tuple[int, int, int, bytes]], amounts: tuple[tuple[int, int], ...], numbers: tuple[float, ...]
-) -> Measured:
+) -> Measurement:
     counts, *ends = map(Histogram.unpacked, packed) if packed else (NOTHING,)
-    return Measured(counts=counts, by_end=tuple(ends), amounts=amounts, numbers=numbers)
+    return Measurement(counts=counts, by_end=tuple(ends), amounts=amounts, numbers=numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class Sample:
     launch_id: str
     round: RoundKey
     epoch: int = 0
-    quantities: Mapping[str, Measured]
+    quantities: Mapping[str, Measurement]
     elapsed_ns: int
     operations: int
     lost: int
@@ -334,18 +334,18 @@ def series_of(subject: Subject) -> Series:
     return Series(subject.kind, subject.layer, subject.shims, subject.settings)
 
 
-def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | None:
+def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measurement | None:
     """Return what an attempt holds of a quantity; None where there is nothing of its kind."""
     if quantity.kind == "histogram":
         ends = tuple(one.buckets for one in attempt.samples(name) if one.count)
         if len(ends) > 1:
-            return Measured(counts=merge(ends), by_end=ends)
-        return Measured(counts=ends[0]) if ends else None
+            return Measurement(counts=merge(ends), by_end=ends)
+        return Measurement(counts=ends[0]) if ends else None
     if quantity.kind == "rate":
         rates = tuple((one.amount, one.elapsed_ns) for one in attempt.rates(name) if one.elapsed_ns)
-        return Measured(amounts=rates) if any(amount for amount, _ in rates) else None
+        return Measurement(amounts=rates) if any(amount for amount, _ in rates) else None
     numbers = tuple(float(one.value) for one in attempt.numbers(name))
-    return Measured(numbers=numbers) if numbers else None
+    return Measurement(numbers=numbers) if numbers else None
 
 
 def _counted(record: LaunchRecord) -> dict[str, str]:
@@ -413,7 +413,7 @@ VALID = ("valid", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempted:
+class PlannedAttempt:
     """One planned attempt: what became of it, its processors' use, and its sample where it is valid."""
 
     round: int
@@ -423,7 +423,9 @@ class Attempted:
     sample: Sample | None
 
 
-def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, Attempted]]:
+def _attempted(
+    campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None
+) -> Iterator[tuple[str, PlannedAttempt]]:
     """Yield each planned attempt of a launch, with its point."""
     counted = _counted(record) if record is not None else {}
     roles = tuple(record.launch.roles) if record is not None else ()
@@ -437,7 +439,7 @@ def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | No
                 sample = _sample(attempt, file, launch, cpu, counted)
             except FormatError as error:
                 campaign.blame(launch.launch_id, error)
-        one = Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
+        one = PlannedAttempt(launch.round, launch.launch_id, verdict, cpu, sample)
         yield outcome.point.point_id, one
 
 
@@ -447,7 +449,7 @@ def _round_key(number: int, launch: int) -> RoundKey:
     return number, launch
 
 
-def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) -> Cell:
+def _cell(point: PlanPoint, series: Series, case: Case, found: list[PlannedAttempt]) -> Cell:
     """Sort the attempts of one point into samples and troubles."""
     found.sort(key=lambda one: (one.round, one.launch_id))
     verdicts = [one.verdict for one in found]
@@ -483,7 +485,7 @@ def whole(cell: Cell) -> Cell:
     return cell
 
 
-def cells_of(plan: Plan, found: dict[str, list[Attempted]], kept: Callable[[Cell], Cell] = whole) -> list[Cell]:
+def cells_of(plan: Plan, found: dict[str, list[PlannedAttempt]], kept: Callable[[Cell], Cell] = whole) -> list[Cell]:
     """Return the cells of a plan in their order, and empty `found`: the attempts at each of its points.
 
     kept: what of a cell stays; the rest is gone before the next one is made.
@@ -533,7 +535,7 @@ def _read(
     if rounds is not None:
         plan = plan.up_to(rounds)
     missing = {launch.launch_id: launch for launch in plan.launches}
-    found: dict[str, list[Attempted]] = {point.point_id: [] for point in plan.points}
+    found: dict[str, list[PlannedAttempt]] = {point.point_id: [] for point in plan.points}
     records: list[LaunchRecord] = []
     attempts: dict[str, AttemptColumns] = {}
     shared = SharedParts()

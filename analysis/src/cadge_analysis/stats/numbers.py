@@ -15,7 +15,7 @@ from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Cell, Dataset, Measured, RoundKey, Sample, read
+from cadge_analysis.stats.load import Cell, Dataset, Measurement, RoundKey, Sample, read
 from cadge_results import Campaign
 from cadge_results.plugins.parameter import Quantity
 
@@ -82,7 +82,7 @@ class Numbers:
         return self.quantity.better == "high"
 
 
-def per_launch(measured: Measured, quantity: Quantity) -> float:
+def per_launch(measured: Measurement, quantity: Quantity) -> float:
     """Return a launch's own number: see plugins.pattern.Quantity for what becomes of several endpoints."""
     if quantity.kind == "histogram" and not measured.numbers:
         return float(intervals.quantile(measured.counts, P50))
@@ -97,7 +97,7 @@ def _rate(amount: int, elapsed_ns: int, quantity: Quantity) -> float:
     return units.per_second(amount, elapsed_ns)
 
 
-def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
+def _pooled(measured: Sequence[Measurement], quantity: Quantity) -> float | None:
     """Return the rate of all launches together, endpoint by endpoint; None where there are no amounts."""
     if quantity.kind != "rate" or not all(one.amounts for one in measured):
         return None
@@ -105,7 +105,7 @@ def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
     return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
 
 
-def apart(measured: Sequence[Measured], quantity: Quantity) -> Estimate | None:
+def apart(measured: Sequence[Measurement], quantity: Quantity) -> Estimate | None:
     """Return how far endpoints that measure the same lie apart; None where a launch has fewer than two of them."""
     found = []
     for one in measured:
@@ -227,7 +227,7 @@ def _numbers(cell: Cell, kept: Cell | None = None) -> Numbers:
     )
 
 
-def _own_p99(samples: Sequence[Sample], main: Sequence[Measured]) -> dict[RoundKey, float]:
+def _own_p99(samples: Sequence[Sample], main: Sequence[Measurement]) -> dict[RoundKey, float]:
     return {
         sample.round: float(intervals.quantile(one.counts, P99)) if one.p99_ns is None else one.p99_ns
         for sample, one in zip(samples, main, strict=True)

@@ -64,7 +64,7 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slow:
+class SlowUnit:
     """A host, or a processor of it (None: all that were used), that is slower than those beside it."""
 
     host: str
@@ -79,18 +79,18 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LaunchUnits:
     """One launch: what each unit gave there."""
 
     where: Where
     values: Mapping[str, Mapping[Unit, float]]
 
 
-def slow_hosts(data: Dataset) -> tuple[Slow, ...]:
+def slow_hosts(data: Dataset) -> tuple[SlowUnit, ...]:
     """Return what is slow, the worst first."""
     one_machine = data.meta.testbed.kind in ONE_MACHINE
     records = sorted(_done(data), key=lambda one: (one.result.started_utc if one.result else "", one.launch_id))
-    by_place: dict[str, list[_Seen]] = defaultdict(list)
+    by_place: dict[str, list[_LaunchUnits]] = defaultdict(list)
     for record in records:
         several = len({end.host for end in record.launch.endpoints}) > 1
         seen = _seen(record, data.attempts[record.launch_id], by_host=several, one_machine=one_machine)
@@ -105,7 +105,7 @@ def _done(data: Dataset) -> Iterator[LaunchRecord]:
             yield record
 
 
-def _seen(record: LaunchRecord, attempts: AttemptColumns, *, by_host: bool, one_machine: bool) -> _Seen:
+def _seen(record: LaunchRecord, attempts: AttemptColumns, *, by_host: bool, one_machine: bool) -> _LaunchUnits:
     ends = record.launch.endpoints
     units: list[Unit | None] = []
     for end in ends:
@@ -121,7 +121,7 @@ def _seen(record: LaunchRecord, attempts: AttemptColumns, *, by_host: bool, one_
             if unit is not None and share is not None:
                 values[WAITS][unit].append(share)
     launch = record.launch
-    return _Seen(
+    return _LaunchUnits(
         (series_of(launch.subject), launch.place, launch.wait),
         {name: {unit: median(several) for unit, several in of.items()} for name, of in values.items()},
     )
@@ -135,7 +135,7 @@ def _crowded(record: LaunchRecord, *, one_machine: bool) -> bool:
     return any(often > 1 or (cpu < 0 and one_machine) for (_, cpu), often in used.items())
 
 
-def _slow(group: Sequence[_Seen]) -> Iterator[Slow]:
+def _slow(group: Sequence[_LaunchUnits]) -> Iterator[SlowUnit]:
     units = sorted({unit for seen in group for of in seen.values.values() for unit in of}, key=repr)
     for unit in units:
         symptoms = tuple(one for what in (*SPEED, WAITS) if (one := _symptom(group, unit, what)) is not None)
@@ -144,10 +144,10 @@ def _slow(group: Sequence[_Seen]) -> Iterator[Slow]:
             beside = [other for other, _ in units if other != host]
             if processor is not None:
                 beside = [f"processor {cpu}" for _, cpu in units if cpu != processor]
-            yield Slow(host=host, processor=processor, beside=tuple(beside), symptoms=symptoms)
+            yield SlowUnit(host=host, processor=processor, beside=tuple(beside), symptoms=symptoms)
 
 
-def _symptom(group: Sequence[_Seen], unit: Unit, what: str) -> Symptom | None:
+def _symptom(group: Sequence[_LaunchUnits], unit: Unit, what: str) -> Symptom | None:
     """Return what is seen of a unit in one quantity; None where that is nothing that stands."""
     pairs, where = [], []
     for seen in group:

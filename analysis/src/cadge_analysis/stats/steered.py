@@ -28,7 +28,7 @@ class SettingsFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forced:
+class PreloadedObject:
     """An object that no other one needs, and in how many of the launches that say what was mapped it was."""
 
     file: str
@@ -53,7 +53,7 @@ def settings_files(data: Dataset) -> tuple[SettingsFile, ...]:
     )
 
 
-def forced(data: Dataset) -> tuple[Forced, ...]:
+def forced(data: Dataset) -> tuple[PreloadedObject, ...]:
     """Return objects that were preloaded, came without the loader, or were loaded from where no dependency lies."""
     told = [
         record
@@ -65,7 +65,8 @@ def forced(data: Dataset) -> tuple[Forced, ...]:
         for key in {(one.file, one.how) for one in _forced_in(record)}:
             often[key] += 1
     return tuple(
-        Forced(file=file, how=how, launches=launches, of=len(told)) for (file, how), launches in sorted(often.items())
+        PreloadedObject(file=file, how=how, launches=launches, of=len(told))
+        for (file, how), launches in sorted(often.items())
     )
 
 

@@ -44,7 +44,7 @@ LAUNCHES_MIN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class LaunchEffect:
     """One launch: when it began, its effect (None: no valid attempt says), and the account of its attempts.
 
     probed: the mean of what its processes measured of the machine, in ns, by probe. disturbed and unsteady ones are
@@ -79,7 +79,7 @@ class LaunchDrift:
     apart: int
 
 
-def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tuple[Ran, ...]:
+def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tuple[LaunchEffect, ...]:
     """Return the layers' launches that began, in the order of time. numbers: of its cells, where they are at hand."""
     numbers = CellNumbers(data) if numbers is None else numbers
     ratios: dict[str, list[float]] = defaultdict(list)
@@ -102,7 +102,7 @@ def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tup
         name = record.launch_id
         looks = [near for near in data.attempts[name].every_around() if near]
         found.append(
-            Ran(
+            LaunchEffect(
                 launch_id=name,
                 series=series_of(record.launch.subject),
                 place=record.launch.place,
@@ -123,7 +123,7 @@ def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tup
     return tuple(sorted(found, key=lambda ran: (ran.started, ran.launch_id)))
 
 
-def _together(known: Sequence[Ran]) -> Sequence[Ran]:
+def _together(known: Sequence[LaunchEffect]) -> Sequence[LaunchEffect]:
     """Return launches without the few at either end that stand alone, far from all others."""
     for _ in range(2):
         seconds = [abs((one.started - known[0].started).total_seconds()) for one in known]
@@ -133,7 +133,7 @@ def _together(known: Sequence[Ran]) -> Sequence[Ran]:
     return known
 
 
-def drift(ran: Sequence[Ran]) -> LaunchDrift | None:
+def drift(ran: Sequence[LaunchEffect]) -> LaunchDrift | None:
     """Return the drift of launches in the order of time; None where too few say anything, or no time passed."""
     every = [one for one in ran if one.effect]
     used = _together(every)
@@ -158,7 +158,7 @@ def drift(ran: Sequence[Ran]) -> LaunchDrift | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class ProbeShare:
     """What one machine probe explains in one group of cells."""
 
     probe: str
@@ -176,7 +176,7 @@ def _deviations(values: Sequence[float]) -> list[float]:
     return [one - middle for one in logs]
 
 
-def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
+def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[ProbeShare, ...]:
     """Return what each probe explains of these cells of a campaign; nothing where too few launches were made."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     used: dict[str, int] = defaultdict(int)
@@ -196,9 +196,9 @@ def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
     return tuple(_explained(probe, pairs[probe], used[probe]) for probe in pairs)
 
 
-def _explained(probe: str, pairs: Sequence[tuple[float, float]], cells: int) -> Explained:
+def _explained(probe: str, pairs: Sequence[tuple[float, float]], cells: int) -> ProbeShare:
     xx, yy, xy = (math.fsum(terms) for terms in zip(*((x * x, y * y, x * y) for x, y in pairs), strict=True))
-    return Explained(
+    return ProbeShare(
         probe=probe,
         cells=cells,
         attempts=len(pairs),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import log1p
 
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.shift import paired, unpaired
 from cadge_analysis.stats.intervals import median
@@ -39,7 +39,7 @@ class TailShift:
     level: float
 
 
-def tail_shifts(ours: Numbers, theirs: Numbers, beside: Drifted) -> tuple[TailShift, ...]:
+def tail_shifts(ours: Numbers, theirs: Numbers, beside: ShiftEstimate) -> tuple[TailShift, ...]:
     """Return the shift of every percentile that all launches of both sides have.
 
     beside: the shift of the main quantity, of which pairing and drift are taken. Nothing of what is no time.
@@ -55,7 +55,7 @@ def tail_shifts(ours: Numbers, theirs: Numbers, beside: Drifted) -> tuple[TailSh
     return tuple(one for one in found if one is not None)
 
 
-def _of(ours: Numbers, theirs: Numbers, beside: Drifted, per_mille: int, level: float) -> TailShift | None:
+def _of(ours: Numbers, theirs: Numbers, beside: ShiftEstimate, per_mille: int, level: float) -> TailShift | None:
     here, there = tail_by_round(ours, per_mille), tail_by_round(theirs, per_mille)
     if min(*here.values(), *there.values()) <= 0:
         return None

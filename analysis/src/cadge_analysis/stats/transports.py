@@ -30,7 +30,7 @@ PEERS_LEAST = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strayed:
+class PathDeviation:
     """Something about where a layer's payload went at a place.
 
     strayed: a check says it went elsewhere, in `often` of `of` attempts, for `said`: where the path itself is not as
@@ -51,14 +51,14 @@ class Strayed:
     peers: tuple[str, ...] = ()
 
 
-def strayed(data: Dataset) -> tuple[Strayed, ...]:
+def strayed(data: Dataset) -> tuple[PathDeviation, ...]:
     """Return what strayed, by kind: what is most serious first."""
     checked = tuple(_by_checks(data))
     gone = {(one.series, one.place) for one in checked if one.kind == "strayed" and one.often == one.of}
     return (*checked, *_changed(data), *(one for one in _apart(data) if (one.series, one.place) not in gone))
 
 
-def _by_checks(data: Dataset) -> Iterator[Strayed]:
+def _by_checks(data: Dataset) -> Iterator[PathDeviation]:
     often: Counter[tuple[int, Series, str, str]] = Counter()
     first: dict[tuple[int, Series, str, str], str] = {}
     planned: Counter[tuple[Series, str]] = Counter()
@@ -78,7 +78,7 @@ def _by_checks(data: Dataset) -> Iterator[Strayed]:
     for key in sorted(often, key=lambda one: (one[0], -often[one], one[1:])):
         kind, series, place, _ = key
         path = _wrong_path(data, series, place) if kind == 0 else None
-        yield Strayed(
+        yield PathDeviation(
             kind=kinds[kind],
             series=series,
             place=place,
@@ -101,7 +101,7 @@ def _wrong_path(data: Dataset, series: Series, place: str) -> PathFacts | None:
     return None
 
 
-def _changed(data: Dataset) -> Iterator[Strayed]:
+def _changed(data: Dataset) -> Iterator[PathDeviation]:
     for series, place, wait in changed(data):
         launches: Counter[str] = Counter()
         for record in _done(data):
@@ -110,7 +110,7 @@ def _changed(data: Dataset) -> Iterator[Strayed]:
         # where nothing of the path differs, it is the library's file, which remarks tell
         if len({without_numbers(path) for path in launches}) > 1:
             said = "; ".join(f"{path} in {often}" for path, often in sorted(launches.items(), key=lambda i: (-i[1], i)))
-            yield Strayed(kind="changed", series=series, place=place, said=said, of=launches.total())
+            yield PathDeviation(kind="changed", series=series, place=place, said=said, of=launches.total())
 
 
 def _stated(record: LaunchRecord) -> str:
@@ -118,7 +118,7 @@ def _stated(record: LaunchRecord) -> str:
     return distinct_paths(path.used for path in paths if path.used)
 
 
-def _apart(data: Dataset) -> Iterator[Strayed]:
+def _apart(data: Dataset) -> Iterator[PathDeviation]:
     """Yield layers with another medium than most others of their substrate at the same place."""
     media: dict[tuple[str, str], dict[Series, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in _done(data):
@@ -137,7 +137,9 @@ def _apart(data: Dataset) -> Iterator[Strayed]:
             if usual != medium and len(peers) >= PEERS_LEAST and len(peers) > len(members):
                 names = tuple(series.label for series in peers)
                 for series in members:
-                    yield Strayed(kind="apart", series=series, place=place, medium=medium, other=usual, peers=names)
+                    yield PathDeviation(
+                        kind="apart", series=series, place=place, medium=medium, other=usual, peers=names
+                    )
 
 
 def _done(data: Dataset) -> Iterator[LaunchRecord]:

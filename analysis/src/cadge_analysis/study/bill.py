@@ -25,7 +25,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.engine import NS_BY_UNIT, EngineBench
-from cadge_analysis.study.published import BillOf, Published
+from cadge_analysis.study.published import BillOf, Publication
 
 say = partial(messages.say, "study")
 
@@ -55,7 +55,7 @@ def _exact(value_ns: float) -> Estimate:
     return Estimate(value=value_ns, low=None, high=None, coverage=0.0, launches=1)
 
 
-def published_item(published: Published, bill: BillOf) -> RoundTripBill:
+def published_item(published: Publication, bill: BillOf) -> RoundTripBill:
     """Return the published bill, which knows two parts."""
     figures = published.figures
     total, floor, above = (_exact(figures[name].value * 1e3) for name in (bill.total, bill.floor, bill.above))
@@ -115,7 +115,7 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
 
 
 def items(
-    comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None
+    comparison: Comparison, published: Publication, bill: BillOf, bench: EngineBench | None
 ) -> Sequence[RoundTripBill]:
     """Return the published bill and one for each of our layers, place and wait mode that was planned."""
     rows = {row.cell.point_id: row for row in comparison.rows}

@@ -35,7 +35,7 @@ class FigureOf(Frozen):
     said: str = ""
 
 
-class TestedBy(Frozen):
+class TestPlace(Frozen):
     """Where a claim is tested: a section of a study's page, the sweep that it is made of, or a pattern."""
 
     __test__: ClassVar[bool] = False  # no test of pytest's
@@ -59,7 +59,7 @@ class Hypothesis(Frozen):
 
     claim: str = Field(min_length=1)
     published: tuple[FigureOf, ...] = ()
-    tested: tuple[TestedBy, ...] = ()
+    tested: tuple[TestPlace, ...] = ()
     limits: str = ""
     cannot: str = ""
 

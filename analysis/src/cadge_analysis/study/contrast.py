@@ -27,7 +27,7 @@ from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.distance import figure_facts
 from cadge_analysis.study.features import by_parameter
-from cadge_analysis.study.published import ContrastOf, FreeOf, Published
+from cadge_analysis.study.published import ContrastOf, FreeOf, Publication
 from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
@@ -188,7 +188,7 @@ def _criterion(spec: ContrastOf) -> str:
     )
 
 
-def contrast(comparison: Comparison, published: Published, spec: ContrastOf) -> Region | None:
+def contrast(comparison: Comparison, published: Publication, spec: ContrastOf) -> Region | None:
     """Return what a campaign says of a contrast, a table for each place and operation; None where it has none."""
     tables = tuple(_tables(comparison, published.layers, spec))
     if not tables:

@@ -30,7 +30,7 @@ from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Dataset
-from cadge_analysis.study.published import Published, PublishedFigure, PublishedPoint
+from cadge_analysis.study.published import Publication, PublishedFigure, PublishedPoint
 
 say = partial(messages.say, "study")
 
@@ -92,7 +92,7 @@ def _published_value(figures: dict[str, PublishedFigure], name: str | None, why:
     return Value(text=units.MISSING, reason=why) if name is None else published_value(figures[name])
 
 
-def published_ratio(published: Published, against: PublishedPoint) -> float | None:
+def published_ratio(published: Publication, against: PublishedPoint) -> float | None:
     """Return the published ratio to the floor: stated, or total \u00f7 floor."""
     if against.ratio is not None:
         return published.figures[against.ratio].value
@@ -101,7 +101,7 @@ def published_ratio(published: Published, against: PublishedPoint) -> float | No
     return published.figures[against.total].value / published.figures[against.floor].value
 
 
-def _published_line(published: Published, against: PublishedPoint, largest: float) -> TableLine:
+def _published_line(published: Publication, against: PublishedPoint, largest: float) -> TableLine:
     figures = published.figures
     ratio = published_ratio(published, against)
     tag = figures[against.ratio].tag if against.ratio else "derived"
@@ -159,7 +159,7 @@ def _columns() -> tuple[Column, ...]:
     return words_column("system"), *numbers, words_column("the ratio, drawn", "ratio")
 
 
-def distance(comparison: Comparison, published: Published, against: PublishedPoint) -> Iterator[Block]:
+def distance(comparison: Comparison, published: Publication, against: PublishedPoint) -> Iterator[Block]:
     """Yield one published measurement above ours, layer by layer; what is missing says why."""
     cells = planned(comparison, published.layers, against)
     rows = {row.cell.point_id: row for row in comparison.rows}
@@ -188,6 +188,6 @@ def _missing(layers: str, against: PublishedPoint) -> str:
     return say("distance.ours_blank_campaign_planned", what=what, layers=layers)
 
 
-def distances(comparison: Comparison, published: Published) -> tuple[Block, ...]:
+def distances(comparison: Comparison, published: Publication) -> tuple[Block, ...]:
     """Return every comparison of the study, in its order."""
     return tuple(block for against in published.comparisons for block in distance(comparison, published, against))

@@ -26,7 +26,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
+from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Publication, ReasonOf, SeriesOf
 
 say = partial(messages.say, "study")
 
@@ -191,7 +191,7 @@ def _lines(
         yield line_of(row_name(", ".join(members)), (), why)
 
 
-def features(comparisons: Sequence[Comparison], published: Published) -> tuple[Block, ...]:
+def features(comparisons: Sequence[Comparison], published: Publication) -> tuple[Block, ...]:
     """Return each feature with the prices of all campaigns, the first campaign that has one counting."""
     setting = published.ablation.setting if published.ablation else ""
     seen = {

@@ -21,7 +21,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study.distance import published_value
-from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
+from cadge_analysis.study.published import ColumnOf, GridOf, Publication, TopologyOf
 from cadge_analysis.study.shares import by_round
 from cadge_results.plugins.parameter import holds
 
@@ -91,7 +91,7 @@ class _LayerCells:
         return TableLine(cells=(*names, reason_cell(next(iter(reasons)))) if bare else (*names, *values))
 
 
-def _known(published: Published, spec: GridOf) -> Iterator[TableLine]:
+def _known(published: Publication, spec: GridOf) -> Iterator[TableLine]:
     for row in spec.known:
         cells = []
         for column in spec.columns:
@@ -120,7 +120,7 @@ def _where_text(where: Where) -> str:
     return f"{series.label} {words.PLACES[place]}, {words.WAITS[wait]}"
 
 
-def grid(comparison: Comparison, published: Published, spec: GridOf) -> Region | None:
+def grid(comparison: Comparison, published: Publication, spec: GridOf) -> Region | None:
     """Return the published table and those of a campaign\u2019s layers; None where no layer has a number."""
     made = [
         (where, lines, any(cell.raw for line in lines for cell in line.cells))

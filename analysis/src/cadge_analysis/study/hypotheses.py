@@ -16,7 +16,7 @@ from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.study import contrast, shares
-from cadge_analysis.study.published import HypothesisOf, Published
+from cadge_analysis.study.published import HypothesisOf, Publication
 from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
@@ -63,7 +63,7 @@ class _Case:
     withheld: bool
 
 
-def _cases(comparisons: Sequence[Comparison], published: Published, spec: HypothesisOf) -> Iterator[_Case]:
+def _cases(comparisons: Sequence[Comparison], published: Publication, spec: HypothesisOf) -> Iterator[_Case]:
     for comparison in comparisons:
         if spec.size is not None and published.shares is not None:
             for share in shares.found(comparison, published.layers, published.shares):
@@ -114,7 +114,7 @@ def _criterion(spec: HypothesisOf) -> str:
     return f"{what}{f' ({given})' if given else ''}, {bound}"
 
 
-def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Iterator[Claim]:
+def hypotheses(comparisons: Sequence[Comparison], published: Publication) -> Iterator[Claim]:
     """Yield every claim, in the order of the study, over all campaigns of the page."""
     for spec in published.hypotheses:
         cases = [

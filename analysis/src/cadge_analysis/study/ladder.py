@@ -25,7 +25,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.distance import belongs, figure_facts
 from cadge_analysis.study.plugin import layer_table, titled
-from cadge_analysis.study.published import LadderOf, Published, RungOf
+from cadge_analysis.study.published import LadderOf, Publication, RungOf
 
 say = partial(messages.say, "study")
 
@@ -36,7 +36,7 @@ Place = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _RungCell:
     """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column.
 
     `mark`: whether the two are separated, beside all others of the ladder at their place and in their wait mode.
@@ -66,7 +66,7 @@ def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
 
 def _blocks(
     comparison: Comparison, layers: str, spec: LadderOf
-) -> Mapping[Where, Mapping[Place, Mapping[int, _Found]]]:
+) -> Mapping[Where, Mapping[Place, Mapping[int, _RungCell]]]:
     numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
     cells: dict[Where, dict[Place, dict[int, Cell]]] = defaultdict(lambda: defaultdict(dict))
     for cell in comparison.data.cells:
@@ -77,7 +77,7 @@ def _blocks(
     found = {
         block: {
             (layer, number, each): {
-                column: _Found(
+                column: _RungCell(
                     cell=cell,
                     numbers=numbers.get(cell.point_id),
                     first=_first(places, layer, column, numbers) if number else None,
@@ -98,7 +98,7 @@ def _blocks(
     }
 
 
-def _marks(comparison: Comparison, found: Mapping[Where, Mapping[Place, Mapping[int, _Found]]]) -> dict[str, str]:
+def _marks(comparison: Comparison, found: Mapping[Where, Mapping[Place, Mapping[int, _RungCell]]]) -> dict[str, str]:
     """Return how points beside the first rung are marked; a family is the ladder at a place, in a wait mode."""
     families: dict[Where, list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for block, places in found.items():
@@ -117,11 +117,11 @@ def _first(
     return numbers.get(cell.point_id) if cell else None
 
 
-def _missing(found: _Found | None) -> Value:
+def _missing(found: _RungCell | None) -> Value:
     return Value(text=units.MISSING, reason="not planned" if found is None else reason(found.cell))
 
 
-def _main(found: _Found | None) -> Value:
+def _main(found: _RungCell | None) -> Value:
     if found is None or found.numbers is None:
         return _missing(found)
     scale = words.shown(found.numbers.quantity).scale
@@ -134,7 +134,7 @@ def _main(found: _Found | None) -> Value:
     return Value(text=value.text, detail=detail, raw=value.raw, flag=found.mark)
 
 
-def _taken(scale: float, read: Callable[[Numbers], PerOperation | None], found: _Found | None) -> Value:
+def _taken(scale: float, read: Callable[[Numbers], PerOperation | None], found: _RungCell | None) -> Value:
     if found is None or found.numbers is None:
         return _missing(found)
     taken = read(found.numbers)
@@ -144,7 +144,7 @@ def _taken(scale: float, read: Callable[[Numbers], PerOperation | None], found: 
     return Value(text=units.sig3(taken.all_roles * scale), detail=sides, raw=f"{taken.all_roles:.12g}")
 
 
-def _measures(case: Case) -> tuple[tuple[str, Callable[[_Found | None], Value]], ...]:
+def _measures(case: Case) -> tuple[tuple[str, Callable[[_RungCell | None], Value]], ...]:
     main = case.file.main_quantity
     us = 1 / units.NS_PER_US
     return (
@@ -199,9 +199,9 @@ def _absent(spec: LadderOf, published: Mapping[int, float]) -> tuple[TableLine, 
 def _line(
     layer: str,
     detail: str,
-    found: Mapping[int, _Found],
+    found: Mapping[int, _RungCell],
     columns: Sequence[int],
-    value: Callable[[_Found | None], Value],
+    value: Callable[[_RungCell | None], Value],
 ) -> TableLine:
     cells = tuple(value(found.get(column)) for column in columns)
     why = {cell.reason for cell in cells}
@@ -220,7 +220,7 @@ def _processors(data: Dataset) -> int | None:
     return min(counts, default=None)
 
 
-def _published(rungs: Sequence[RungOf], published: Published) -> dict[int, float]:
+def _published(rungs: Sequence[RungOf], published: Publication) -> dict[int, float]:
     """Return the published figure of each rung by that of the first, where both are known."""
     first = published.figures[rungs[0].figure].value if rungs[0].figure else 0.0
     return {
@@ -230,7 +230,7 @@ def _published(rungs: Sequence[RungOf], published: Published) -> dict[int, float
     }
 
 
-def ladder(comparison: Comparison, published: Published, spec: LadderOf) -> Region | None:
+def ladder(comparison: Comparison, published: Publication, spec: LadderOf) -> Region | None:
     """Return what a campaign says of a ladder, tables for each place and wait mode; None where it has none."""
     cores = _processors(comparison.data)
     enough = cores is not None and cores >= spec.cores

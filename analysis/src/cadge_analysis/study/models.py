@@ -14,10 +14,10 @@ from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name,
 from cadge_analysis.blocks.model import PUBLISHED, Block, Heading, Span, Table, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Parameters, Refused
+from cadge_analysis.models.loggp import LayerFit, MissingNumber, ModelLine, ModelNumber, Parameters
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.study.published import ModelledOf, ModelsOf, Published, PublishedFigure
+from cadge_analysis.study.published import ModelledOf, ModelsOf, Publication, PublishedFigure
 
 say = partial(messages.say, "study")
 
@@ -27,7 +27,7 @@ MORE_PROCESSOR = 0.5
 """From this share on a message is more processor than network."""
 
 
-def _figure(published: Published, name: str | None) -> Value:
+def _figure(published: Publication, name: str | None) -> Value:
     if name is None:
         return Value(text=units.MISSING, reason=NOT_SEEN)
     figure: PublishedFigure = published.figures[name]
@@ -40,7 +40,7 @@ def _share_of(send: float, receive: float, one_way: float) -> Value:
     return Value(text=units.percent(share, 0), raw=f"{share:.12g}")
 
 
-def _then(published: Published, system: ModelledOf) -> TableLine:
+def _then(published: Publication, system: ModelledOf) -> TableLine:
     share = Value(text=units.MISSING, reason=NOT_SEEN)
     if system.send and system.receive and system.one_way:
         known = [published.figures[name].value for name in (system.send, system.receive, system.one_way)]
@@ -55,8 +55,8 @@ def _number(found: ModelNumber) -> Value:
     return Value(text=units.us(found.value), detail=detail, raw=f"{found.value:.12g}")
 
 
-def _at(found: ModelLine | Refused, size: int) -> Value:
-    if isinstance(found, Refused):
+def _at(found: ModelLine | MissingNumber, size: int) -> Value:
+    if isinstance(found, MissingNumber):
         return Value(text=units.MISSING, reason=found.refused)
     return Value(text=units.us(found.at(size)), raw=f"{found.at(size):.12g}")
 
@@ -64,16 +64,16 @@ def _at(found: ModelLine | Refused, size: int) -> Value:
 def processors_share(model: Parameters) -> float | None:
     """Return which part of the time one way of the smallest message o_s and o_r are; None where one was refused."""
     first = model.pieces[0]
-    if isinstance(first.send, Refused) or isinstance(first.receive, Refused):
+    if isinstance(first.send, MissingNumber) or isinstance(first.receive, MissingNumber):
         return None
     size = first.from_bytes
     return (first.send.at(size) + first.receive.at(size)) / first.one_way.at(size)
 
 
-def _now(one: Fitted) -> TableLine:
+def _now(one: LayerFit) -> TableLine:
     choices = "".join(f", {name} {value}" for name, value in one.choices.items())
     detail = f"{words.PLACES[one.place]}, {words.WAITS[one.wait]}{choices}"
-    if isinstance(one.model, Refused):
+    if isinstance(one.model, MissingNumber):
         return line_of(row_name(one.label, detail), (), one.model.refused)
     model, first = one.model, one.model.pieces[0]
     size, share = first.from_bytes, processors_share(model)
@@ -81,7 +81,7 @@ def _now(one: Fitted) -> TableLine:
     cells = (
         _at(first.send, size),
         _at(first.receive, size),
-        Value(text=units.MISSING, reason=latency.refused) if isinstance(latency, Refused) else _number(latency),
+        Value(text=units.MISSING, reason=latency.refused) if isinstance(latency, MissingNumber) else _number(latency),
         _at(first.gap, size),
         _at(first.one_way, size),
         Value(text=units.MISSING, reason="o_s or o_r was refused")
@@ -91,7 +91,7 @@ def _now(one: Fitted) -> TableLine:
     return line_of(row_name(one.label, detail), cells)
 
 
-def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
+def sentences(fits: Sequence[LayerFit], comparison: Comparison) -> Iterator[str]:
     """Yield, place by place, of how many layers a message is more processor than network, or why that is not said."""
     held = {why: None for one in fits if (why := comparison.why_not(one.pattern, one.place, one.wait))}
     if held:
@@ -117,7 +117,7 @@ def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _table(fits: Sequence[Fitted], comparison: Comparison, published: Published, spec: ModelsOf) -> Iterator[Block]:
+def _table(fits: Sequence[LayerFit], comparison: Comparison, published: Publication, spec: ModelsOf) -> Iterator[Block]:
     ranking = {place: number for number, place in enumerate(words.PLACE_ORDER)}
     ordered = sorted(fits, key=lambda one: (ranking[one.place], one.wait, one.layer, one.shims, *one.settings.items()))
     yield Heading(3, spec.title)
@@ -141,7 +141,7 @@ def has_points(data: Dataset) -> bool:
     return any(file.fits is not None for file in data.patterns.values())
 
 
-def models(comparison: Comparison, published: Published) -> tuple[Block, ...]:
+def models(comparison: Comparison, published: Publication) -> tuple[Block, ...]:
     """Return the tables of a study that asks for them; `comparison` is gated."""
     fits = fits_of(comparison.data, comparison.numbers).fits if published.models else ()
     return tuple(block for one in published.models for block in _table(fits, comparison, published, one))

@@ -28,7 +28,7 @@ from cadge_analysis.blocks.make import number_columns, words_column
 from cadge_analysis.blocks.model import Block, Heading, Region, Table, TableLine
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.study.published import FILE, Published
+from cadge_analysis.study.published import FILE, Publication
 from cadge_results.formats.base import Frozen
 from cadge_results.formats.complaint import explain
 from cadge_results.formats.point import Value as ParameterValue
@@ -36,25 +36,25 @@ from cadge_results.formats.result import NOT_READ_BACK, PathFacts
 
 say = partial(messages.say, "study")
 
-__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "layer_table", "load_own", "titled"]
+__all__ = ["NOT_READ_BACK", "Frozen", "ParameterValue", "PathFacts", "StudyCode", "layer_table", "load_own", "titled"]
 
 PACKAGE = "cadge_study_"
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class StudyCode:
     """The code of a study, with what its published.yml says to it."""
 
-    make: Callable[[Comparison, Published, Any], tuple[Region, ...]]
+    make: Callable[[Comparison, Publication, Any], tuple[Region, ...]]
     spec: Frozen
-    published: Published
+    published: Publication
 
     def sections(self, comparison: Comparison) -> tuple[Region, ...]:
         """Return what a campaign has for the study; nothing where it has no point of it."""
         return self.make(comparison, self.published, self.spec)
 
 
-def load_own(folder: Path, published: Published) -> Own | None:
+def load_own(folder: Path, published: Publication) -> StudyCode | None:
     """Return the code of the study in a folder, None where it has none. Raises BadInputError where they do not fit."""
     found = sorted(path.parent for path in folder.glob(f"{PACKAGE}*/__init__.py"))
     if len(found) > 1:
@@ -73,7 +73,7 @@ def load_own(folder: Path, published: Published) -> Own | None:
         raise BadInputError(say("plugin.studys_package_names_spec", found=found[0], error=error)) from error
     except ValidationError as error:
         raise BadInputError(f"{folder / FILE}: own: {explain(error, kind, published.own)}") from error
-    return Own(make, spec, published)
+    return StudyCode(make, spec, published)
 
 
 def layer_table(

@@ -371,7 +371,7 @@ class HypothesisOf(Frozen):
         return self
 
 
-class Published(Document):
+class Publication(Document):
     """All of a paper that a study shows. What a study does not have has no section on its page."""
 
     NAME: ClassVar[str] = "cadge.study"
@@ -428,11 +428,11 @@ class Published(Document):
         return self
 
 
-def read(folder: Path) -> Published:
+def read(folder: Path) -> Publication:
     """Read a study's figures. Raises BadInputError, which says what is wrong with them."""
     path = folder / FILE
     try:
-        return Published.from_object(read_yaml(path.read_text(encoding="utf-8")), source=str(path))
+        return Publication.from_object(read_yaml(path.read_text(encoding="utf-8")), source=str(path))
     except OSError as error:
         raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError, ResultsError) as error:

@@ -17,7 +17,7 @@ from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.study.distance import belongs, is_plain, published_value
-from cadge_analysis.study.published import Published, RangeOf
+from cadge_analysis.study.published import Publication, RangeOf
 
 say = partial(messages.say, "study")
 
@@ -64,7 +64,7 @@ def _missing(comparison: Comparison, spec: RangeOf) -> str:
     return say("ranges.ours_blank_campaign_no", layers=list(spec.layers), what=spec.what, bytes=units.size(spec.bytes))
 
 
-def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Iterator[Block]:
+def _range(comparison: Comparison, published: Publication, spec: RangeOf) -> Iterator[Block]:
     low, high = published.figures[spec.low], published.figures[spec.high]
     ours = tuple(_ours(comparison, spec))
     yield Heading(3, spec.title)
@@ -91,6 +91,6 @@ def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Itera
         yield plain(_missing(comparison, spec), "dim")
 
 
-def ranges(comparison: Comparison, published: Published) -> tuple[Block, ...]:
+def ranges(comparison: Comparison, published: Publication) -> tuple[Block, ...]:
     """Return every range of the study, in its order."""
     return tuple(block for one in published.ranges for block in _range(comparison, published, one))

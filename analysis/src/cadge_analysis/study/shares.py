@@ -18,7 +18,7 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Series
 from cadge_analysis.study.distance import published_value
-from cadge_analysis.study.published import Published, ShareOf
+from cadge_analysis.study.published import Publication, ShareOf
 from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
@@ -96,7 +96,7 @@ def _value(share: Share | None) -> Value:
     return Value(text=value.text, detail=said, raw=value.raw, reason=value.reason)
 
 
-def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Region | None:
+def shares(comparison: Comparison, published: Publication, spec: ShareOf) -> Region | None:
     """Return the shares of a campaign below the published ones; None where no layer was to have one."""
     by_where: dict[Where, dict[int, Share]] = {}
     for share in found(comparison, published.layers, spec):

@@ -74,11 +74,11 @@ from cadge_analysis.study import (
 from cadge_analysis.study.bill import PARTS, VARIABLES, RoundTripBill, items, stacked_bill, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
-from cadge_analysis.study.plugin import Own
+from cadge_analysis.study.plugin import StudyCode
 from cadge_analysis.study.prose import Prose, Section
-from cadge_analysis.study.published import TAGS, BillOf, PropertyOf, Published, SemanticsOf, SettingOf
+from cadge_analysis.study.published import TAGS, BillOf, PropertyOf, Publication, SemanticsOf, SettingOf
 from cadge_analysis.versus.conditions import holds
-from cadge_results import Campaign, Written, write_output
+from cadge_results import Campaign, WrittenOutput, write_output
 
 say = partial(messages.say, "study")
 in_section = partial(messages.say, "sections")
@@ -120,7 +120,7 @@ def _bill_line(item: RoundTripBill, parts: Sequence[str]) -> TableLine:
     return line_of(name, (_time(item.total, ""), *(_time(item.parts.get(one), "") for one in parts)))
 
 
-def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> tuple[Block, ...]:
+def _bill(comparison: Comparison, published: Publication, bill: BillOf, bench: EngineBench | None) -> tuple[Block, ...]:
     found = items(comparison, published, bill, bench)
     parts = [name for name in PARTS if any(name in item.parts for item in found)]
     drawn = [item for item in found if item.drawn]
@@ -198,7 +198,7 @@ def _ablation(found: Sequence[Ablation], of: Comparison, setting: SettingOf) -> 
     yield plain(note(found, of.withheld), "dim")
 
 
-def _figures(published: Published) -> tuple[Block, ...]:
+def _figures(published: Publication) -> tuple[Block, ...]:
     """Return the paper, every figure of it, and what their tags mean."""
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     table = Table(
@@ -243,7 +243,7 @@ def _provenance(comparisons: Sequence[Comparison], sections: Mapping[str, Compar
         yield Facts(provenance.campaign_facts(one.data))
 
 
-def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
+def _mine(comparison: Comparison, published: Publication) -> list[Ablation]:
     setting = published.ablation
     return [
         one
@@ -272,10 +272,10 @@ def _first(comparisons: Sequence[Comparison], section: Callable[[Comparison], T]
 
 def page(
     comparisons: Sequence[Comparison],
-    published: Published,
+    published: Publication,
     prose: Prose,
     bench: EngineBench | None,
-    own: Own | None = None,
+    own: StudyCode | None = None,
     *,
     generated: str,
 ) -> PageDocument:
@@ -318,10 +318,10 @@ class _Sections:
     def __init__(
         self,
         comparisons: Sequence[Comparison],
-        published: Published,
+        published: Publication,
         prose: Prose,
         bench: EngineBench | None,
-        own: Own | None,
+        own: StudyCode | None,
     ) -> None:
         self._comparisons, self._published, self._prose = comparisons, published, prose
         self._bench, self._own = bench, own
@@ -473,10 +473,10 @@ def _semantics_table(data: Dataset, spec: SemanticsOf) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class StudyPage:
     """A page that was written, and whether any number on it is of the campaigns."""
 
-    written: Written
+    written: WrittenOutput
     has_ours: bool
 
 
@@ -494,7 +494,9 @@ def page_of(campaigns: Sequence[Campaign], folder: Path, *, engine_bench: Path |
     return page([compare.compare(one) for one in data], figures, said, bench, own, generated=stamp(data[0]))
 
 
-def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Built:
+def build(
+    campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None
+) -> StudyPage:
     """Write the page of the study in `folder`. Raises as `page_of` does."""
     made = page_of(campaigns, folder, engine_bench=engine_bench)
-    return Built(write_output(out_path, html.printed(made).encode()), has_ours(made.blocks))
+    return StudyPage(write_output(out_path, html.printed(made).encode()), has_ours(made.blocks))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cadge_analysis.cells.entry import Field, Of, fixed_columns, parameter_fields, subject_fields, table_of
 from cadge_analysis.cells.table import beside, parameters
-from cadge_analysis.stats.launch_facts import Taken, taken
+from cadge_analysis.stats.launch_facts import LayerMemory, taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign, Plan
 from cadge_results.formats.histogram import Histogram
@@ -92,7 +92,7 @@ _ATTEMPT: tuple[Field[PointOutcome], ...] = (
 # ---- samples: everything that an endpoint recorded in an attempt that was made ----
 
 
-class _Recorded(NamedTuple):
+class _EndpointRecord(NamedTuple):
     """What one endpoint recorded of one quantity; `samples`, `buckets` and `rate` are None of what is none."""
 
     outcome: PointOutcome
@@ -104,7 +104,7 @@ class _Recorded(NamedTuple):
     rate: Rate | None
 
 
-def _recorded(campaign: Campaign) -> Iterator[_Recorded]:
+def _recorded(campaign: Campaign) -> Iterator[_EndpointRecord]:
     units = {
         (key, name): one.unit if one.kind == "histogram" else slug(one)
         for key, file in campaign.plan.patterns.items()
@@ -115,14 +115,14 @@ def _recorded(campaign: Campaign) -> Iterator[_Recorded]:
             for one in several:
                 samples, rate = one if isinstance(one, Samples) else None, one if isinstance(one, Rate) else None
                 unit = units.get((outcome.point.workload.pattern, name))
-                yield _Recorded(outcome, name, unit, one, samples, samples.buckets if samples else None, rate)
+                yield _EndpointRecord(outcome, name, unit, one, samples, samples.buckets if samples else None, rate)
 
 
-def _percentile(name: str, percent: float) -> Field[_Recorded]:
+def _percentile(name: str, percent: float) -> Field[_EndpointRecord]:
     return Field(name, lambda one: one.buckets.percentile(percent) if one.buckets else None)
 
 
-_SAMPLE: tuple[Field[_Recorded], ...] = (
+_SAMPLE: tuple[Field[_EndpointRecord], ...] = (
     *_read("quantity", "unit"),
     Field("endpoint", lambda one: one.reading.endpoint),
     *_read("count", "sum_ns", "min_ns", "max_ns", of="samples."),
@@ -143,7 +143,7 @@ class _Launch(NamedTuple):
 
     planned: PlanLaunch
     record: LaunchRecord | None
-    took: Taken | None
+    took: LayerMemory | None
 
 
 def _launches(campaign: Campaign) -> Iterator[_Launch]:

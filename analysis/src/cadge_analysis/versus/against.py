@@ -12,17 +12,17 @@ from itertools import chain
 from math import exp, fsum, log
 
 from cadge_analysis import messages, words
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.shift import Shift, paired
-from cadge_analysis.stats.inference.verdict import Judged, Verdict
+from cadge_analysis.stats.inference.verdict import IntervalVerdict, Verdict
 from cadge_analysis.stats.intervals import do_disagree, median
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.conditions import Difference, differences, holds
-from cadge_analysis.versus.drift import Told, drift, shift_between, told
+from cadge_analysis.versus.drift import MachinePart, drift, shift_between, told
 from cadge_analysis.versus.forbidden import forbids, other_parameters
 from cadge_analysis.versus.judging import between_campaigns, within_campaign
-from cadge_analysis.versus.moved import Moved, moved
+from cadge_analysis.versus.moved import Movement, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
 from cadge_results.formats.selftest import BetweenCampaigns
@@ -40,9 +40,9 @@ class Change:
     workload: str
     first: float
     second: float
-    shift: Drifted
+    shift: ShiftEstimate
     """What it is once the machine's part is out; `shift.shift` is what was seen."""
-    judged: Judged
+    judged: IntervalVerdict
     objections: str
     """Of how many launches there is no number, on either side; empty where there are none."""
     sides: tuple[Numbers, Numbers] = field(repr=False)
@@ -96,7 +96,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Exclusion:
     """A cell that is not compared, of `series` and `pattern`. `neither`: no side has a number."""
 
     name: str
@@ -113,7 +113,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class SeriesMean:
     """The geometric mean of the ratios of a series in one pattern; `mean` is None where `why` says why not."""
 
     series: str
@@ -126,7 +126,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
+class SideComparison:
     """All that is said of two sides. `margin` as a share; `moved`: what the machine itself did between them.
 
     `drift`: what all series did alike, and how far apart they are otherwise; nothing of one campaign, and of machines.
@@ -140,14 +140,14 @@ class Against:
     across_hosts: bool
     margin: float
     conditions: tuple[Difference, ...]
-    moved: tuple[Moved, ...]
-    drift: tuple[Told, ...]
+    moved: tuple[Movement, ...]
+    drift: tuple[MachinePart, ...]
     usual: tuple[BetweenCampaigns, ...]
     withheld: str
     correlation: float
     changes: tuple[Change, ...]
-    left: tuple[Left, ...]
-    wholes: tuple[Whole, ...]
+    left: tuple[Exclusion, ...]
+    wholes: tuple[SeriesMean, ...]
     holds: str
     """What verdicts hold for, launches of one boot or of several; empty where they are withheld."""
 
@@ -173,7 +173,7 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CellMatch:
     name: str
     series: str
     workload: str
@@ -182,11 +182,11 @@ class _Found:
     shift: Shift
 
 
-def against(first: Side, second: Side, margin: float, *, across_hosts: bool = False) -> Against:
+def against(first: Side, second: Side, margin: float, *, across_hosts: bool = False) -> SideComparison:
     """Compare two sides. Of one campaign they are paired, launch by launch; else they are not."""
     pairs = first.data.campaign_id == second.data.campaign_id
-    found: list[_Found] = []
-    left: list[Left] = []
+    found: list[_CellMatch] = []
+    left: list[Exclusion] = []
     cells = {**second.cells, **first.cells}
     said = workloads(cells.values(), of_series=first.series is None)
     for key, cell in sorted(cells.items()):
@@ -198,13 +198,13 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
             ours, theirs = first.numbers[key], second.numbers[key]
             shift = shift_of(ours, theirs, pairs=pairs)
             if shift is not None:
-                found.append(_Found(name, series, workload, ours, theirs, shift))
+                found.append(_CellMatch(name, series, workload, ours, theirs, shift))
                 continue
             why = say("against.no_round_with_both")
         neither = key not in first.numbers and key not in second.numbers
         fate = Fate.REFUSED if forbidden else _fate(first, second, key)
         pattern = cell.case.pattern
-        left.append(Left(name=name, series=series, pattern=pattern, why=why, fate=fate, neither=neither))
+        left.append(Exclusion(name=name, series=series, pattern=pattern, why=why, fate=fate, neither=neither))
     between = None if pairs or across_hosts else drift(first, second)
     cells_of = [(one.ours, one.theirs, one.shift) for one in found]
     if pairs:
@@ -215,7 +215,7 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
     changes = [_change(*one, margin) for one in zip(found, ruling.shifts, ruling.judged, strict=True)]
     order = [Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME]
     changes.sort(key=lambda one: (order.index(one.judged.verdict), -abs(one.shift.log_ratio)))
-    return Against(
+    return SideComparison(
         first=first.name,
         second=second.name,
         paired=pairs,
@@ -275,7 +275,7 @@ def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
     return paired(dict(ours.by_round), dict(theirs.by_round))
 
 
-def _medians(found: _Found) -> tuple[float, float]:
+def _medians(found: _CellMatch) -> tuple[float, float]:
     """Return what the first and the second side measured: of pairs in the rounds that both have, else in all."""
     ours, theirs = found.ours, found.theirs
     if not found.shift.paired:
@@ -285,7 +285,7 @@ def _medians(found: _Found) -> tuple[float, float]:
     return first, second
 
 
-def _change(found: _Found, shift: Drifted, judged: Judged, margin: float) -> Change:
+def _change(found: _CellMatch, shift: ShiftEstimate, judged: IntervalVerdict, margin: float) -> Change:
     ours, theirs = found.ours, found.theirs
     first, second = _medians(found)
     return Change(
@@ -310,7 +310,7 @@ def _objections(side: str, cell: Cell) -> Iterator[str]:
         yield f"{side}: of {cell.planned} launches {', '.join(bad)}"
 
 
-def _wholes(changes: Sequence[Change], left: Sequence[Left]) -> Iterator[Whole]:
+def _wholes(changes: Sequence[Change], left: Sequence[Exclusion]) -> Iterator[SeriesMean]:
     """Yield a summary of each series in each pattern.
 
     Only where all of its cells are compared that a side has a number of: a mean over those that happen to be there says
@@ -326,6 +326,6 @@ def _wholes(changes: Sequence[Change], left: Sequence[Left]) -> Iterator[Whole]:
         without = lacking[series, pattern]
         why = say("against.cells_not_compared", left=without, every=len(found) + without) if without else ""
         mean = None if without else exp(fsum(one.shift.log_ratio for one in found) / len(found))
-        yield Whole(
+        yield SeriesMean(
             series=series, pattern=pattern, quantity=quantity, better=better, cells=len(found), mean=mean, why=why
         )

@@ -11,8 +11,8 @@ from cadge_analysis.cells.entry import Field, bounded, record
 from cadge_analysis.cells.summaries import by_launch
 from cadge_analysis.stats.campaign_verdicts import Ratio
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.versus.against import Against, Change
-from cadge_analysis.versus.drift import Told
+from cadge_analysis.versus.against import Change, SideComparison
+from cadge_analysis.versus.drift import MachinePart
 
 SCHEMA = "cadge.compare/2"
 
@@ -52,7 +52,7 @@ PAIRS: tuple[Field[Change], ...] = (
 """The rows of the table `pairs`."""
 
 
-def document(found: Against, *, launches: bool = False) -> dict[str, JsonValue]:
+def document(found: SideComparison, *, launches: bool = False) -> dict[str, JsonValue]:
     """Return all that is said of two sides. launches: with each launch's own value, as the page has them."""
 
     def row(change: Change) -> dict[str, JsonValue]:
@@ -101,7 +101,7 @@ def document(found: Against, *, launches: bool = False) -> dict[str, JsonValue]:
     }
 
 
-def _drifted(one: Told) -> dict[str, JsonValue]:
+def _drifted(one: MachinePart) -> dict[str, JsonValue]:
     drift = one.drift
     return {
         "group": [*one.group],

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from cadge_analysis.selftest.pinned import is_of_this_machine
-from cadge_analysis.stats.inference.between import Between, CellMove, between
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.between import CampaignDrift, CellMove, between
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
@@ -38,27 +38,27 @@ class Drift:
     is no part of that.
     """
 
-    groups: Mapping[Group, Between]
-    without: Mapping[tuple[Group, str], Between]
+    groups: Mapping[Group, CampaignDrift]
+    without: Mapping[tuple[Group, str], CampaignDrift]
     usual: tuple[BetweenCampaigns, ...]
 
-    def at(self, case: Case) -> tuple[Group, Between] | None:
+    def at(self, case: Case) -> tuple[Group, CampaignDrift] | None:
         """Return the closest group of a case that is known."""
         whole = group_of(case)
         parts = (whole[:length] for length in range(len(whole), -1, -1))
         return next(((part, self.groups[part]) for part in parts if part in self.groups), None)
 
-    def used(self, case: Case, series: str) -> Between | None:
+    def used(self, case: Case, series: str) -> CampaignDrift | None:
         """Return the drift that a series' case is freed of; None where it is not known from these two campaigns."""
         found = self.at(case)
         return self.without.get((found[0], series), found[1]) if found else None
 
-    def out_of(self, shift: Shift, cell: Cell, *, more_is_better: bool) -> Drifted | None:
+    def out_of(self, shift: Shift, cell: Cell, *, more_is_better: bool) -> ShiftEstimate | None:
         """Return a cell's shift less the drift that is in it; None where that is not known at all."""
         found = self.used(cell.case, cell.series.label)
         if found is not None:
             common = -found.common.value if more_is_better else found.common.value
-            return Drifted(shift, (common,) if found.has_floors else (0.0, common), found.error, found.freedom)
+            return ShiftEstimate(shift, (common,) if found.has_floors else (0.0, common), found.error, found.freedom)
         if self.usual:
             return allowed(shift, closest(self.usual, cell.case))
         return None
@@ -71,9 +71,9 @@ def closest(usual: Sequence[BetweenCampaigns], case: Case) -> BetweenCampaigns:
     return max(alike or usual, key=lambda one: one.common**2 + one.spread**2)
 
 
-def allowed(shift: Shift, usual: BetweenCampaigns) -> Drifted:
+def allowed(shift: Shift, usual: BetweenCampaigns) -> ShiftEstimate:
     """Return a shift with the drift that campaigns of a machine usually have; nothing of it is known to be common."""
-    return Drifted(shift, (0.0,), sqrt(2 * (usual.spread**2 + usual.common**2)), usual.freedom)
+    return ShiftEstimate(shift, (0.0,), sqrt(2 * (usual.spread**2 + usual.common**2)), usual.freedom)
 
 
 def group_of(case: Case) -> Group:
@@ -88,7 +88,7 @@ def drift(first: Side, second: Side) -> Drift:
         whole = group_of(case)
         for length in range(len(whole) + 1):
             cells[whole[:length]].append(one)
-    known: dict[Group, Between] = {}
+    known: dict[Group, CampaignDrift] = {}
     asked = {group for group in cells if len(group) == WHOLE}
     while asked:  # a group that says nothing asks for the next wider one
         found = {group: between(cells[group]) for group in sorted(asked)}
@@ -136,7 +136,7 @@ def _usual(first: Side, second: Side) -> tuple[BetweenCampaigns, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class MachinePart:
     """What the machine did to some of the compared cells, and below what change none is called faster or slower.
 
     `group`: of which series the drift was taken. `least`: as a logarithm, with however many launches, at the level of
@@ -144,18 +144,18 @@ class Told:
     """
 
     group: Group
-    drift: Between
+    drift: CampaignDrift
     cells: int
     least: float
 
 
-def told(found: Drift, cells: Sequence[tuple[Case, Drifted, float]]) -> tuple[Told, ...]:
+def told(found: Drift, cells: Sequence[tuple[Case, ShiftEstimate, float]]) -> tuple[MachinePart, ...]:
     """Return what befell the compared cells, each group once; a cell is its case, its shift and its level."""
     by_group: dict[Group, list[float]] = defaultdict(list)
     for case, shift, level in cells:
         if (at := found.at(case)) is not None:
             by_group[at[0]].append(shift.beyond(level))
     return tuple(
-        Told(group=group, drift=found.groups[group], cells=len(reaches), least=min(reaches))
+        MachinePart(group=group, drift=found.groups[group], cells=len(reaches), least=min(reaches))
         for group, reaches in sorted(by_group.items())
     )

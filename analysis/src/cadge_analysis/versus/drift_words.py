@@ -9,12 +9,12 @@ from math import expm1
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.versus.drift import Told
+from cadge_analysis.versus.drift import MachinePart
 
 say = partial(messages.say, "versus")
 
 
-def where(one: Told) -> str:
+def where(one: MachinePart) -> str:
     """Return of which cells it is said."""
     if not one.group:
         return "all together"
@@ -23,7 +23,7 @@ def where(one: Told) -> str:
     return ", ".join(said)
 
 
-def moved_alike(one: Told) -> str:
+def moved_alike(one: MachinePart) -> str:
     """Return one sentence: how far all series moved alike, whether floors did, and how far apart they are otherwise."""
     drift = one.drift
     rest = (
@@ -49,19 +49,19 @@ def unknown(*, has_usual: bool) -> str:
     return say("drift_words.width_unknown", few=few)
 
 
-def sharing(told: Sequence[Told], margin_log: float) -> Told | None:
+def sharing(told: Sequence[MachinePart], margin_log: float) -> MachinePart | None:
     """Return where layers moved otherwise than floors, and by more than the margin: the farthest of them."""
     found = [one for one in told if one.drift.is_apart and abs(_apart(one)) > margin_log]
     return max(found, key=lambda one: abs(_apart(one)), default=None)
 
 
-def beyond(told: Sequence[Told], margin_log: float) -> Told | None:
+def beyond(told: Sequence[MachinePart], margin_log: float) -> MachinePart | None:
     """Return where all series moved alike by more than the margin: the farthest of them."""
     found = [one for one in told if not one.drift.is_apart and abs(one.drift.common.value) > margin_log]
     return max(found, key=lambda one: abs(one.drift.common.value), default=None)
 
 
-def _apart(one: Told) -> float:
+def _apart(one: MachinePart) -> float:
     layers, floors = one.drift.layers, one.drift.floors
     return layers.value - floors.value if layers is not None and floors is not None else 0.0
 

@@ -16,10 +16,10 @@ from cadge_analysis import messages
 from cadge_analysis.judged import judged
 from cadge_analysis.stats.campaign_verdicts import FamilyKey
 from cadge_analysis.stats.compare import compare
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict, verdicts
 from cadge_analysis.stats.inference.shift import Shift
-from cadge_analysis.stats.inference.verdict import Judged, Verdict, adjusted, judge
+from cadge_analysis.stats.inference.verdict import IntervalVerdict, Verdict, adjusted, judge
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.pairing import Pairing
@@ -38,8 +38,8 @@ class Ruling:
     correlation: of neighbouring rounds, as it is allowed for; 0 between campaigns.
     """
 
-    shifts: tuple[Drifted, ...]
-    judged: tuple[Judged, ...]
+    shifts: tuple[ShiftEstimate, ...]
+    judged: tuple[IntervalVerdict, ...]
     withheld: str = ""
     correlation: float = 0.0
 
@@ -53,34 +53,34 @@ def between_campaigns(
     """
     whys = [f"{name}: {why}" for name, why in (withheld or {}).items() if why]
     if whys:
-        unsaid = Judged(verdict=Verdict.UNKNOWN, p=1.0, more=None, withheld=True)
+        unsaid = IntervalVerdict(verdict=Verdict.UNKNOWN, p=1.0, more=None, withheld=True)
         return Ruling(
-            shifts=tuple(Drifted(shift) for _, _, shift in pairs),
+            shifts=tuple(ShiftEstimate(shift) for _, _, shift in pairs),
             judged=(unsaid,) * len(pairs),
             withheld="; ".join(whys),
         )
     if drift is None:
-        shifts = [Drifted(shift) for _, _, shift in pairs]
+        shifts = [ShiftEstimate(shift) for _, _, shift in pairs]
         return Ruling(shifts=tuple(shifts), judged=tuple(_judge(pairs, shifts, margin)))
     freed = [drift.out_of(shift, ours.cell, more_is_better=ours.more_is_better) for ours, _, shift in pairs]
     known = [at for at, one in enumerate(freed) if one is not None]
     verdicts_of = iter(_judge([pairs[at] for at in known], [one for one in freed if one is not None], margin))
-    unknown = Judged(verdict=Verdict.UNKNOWN, p=1.0, more=None, drowned=True)
+    unknown = IntervalVerdict(verdict=Verdict.UNKNOWN, p=1.0, more=None, drowned=True)
     return Ruling(
-        shifts=tuple(one or Drifted(pair[2]) for one, pair in zip(freed, pairs, strict=True)),
+        shifts=tuple(one or ShiftEstimate(pair[2]) for one, pair in zip(freed, pairs, strict=True)),
         judged=tuple(unknown if one is None else next(verdicts_of) for one in freed),
         withheld="" if len(known) == len(pairs) else say("judging.drift_unknown", n=len(pairs) - len(known)),
     )
 
 
-def _judge(pairs: Sequence[Pair], shifts: Sequence[Drifted], margin: float) -> list[Judged]:
+def _judge(pairs: Sequence[Pair], shifts: Sequence[ShiftEstimate], margin: float) -> list[IntervalVerdict]:
     better = [ours.quantity.better for ours, _, _ in pairs]
     return judge(list(zip(shifts, better, strict=True)), margin)
 
 
 def within_campaign(side: Side, pairs: Sequence[Pair], margin: float) -> Ruling:
     """Judge cells of one campaign, paired by round. side: one of both."""
-    shifts = tuple(Drifted(shift) for _, _, shift in pairs)
+    shifts = tuple(ShiftEstimate(shift) for _, _, shift in pairs)
     if all(ours.cell.point_id == theirs.cell.point_id for ours, theirs, _ in pairs):
         # a series beside itself: no round says anything of the next one
         families, withheld, looks = {}, "", None
@@ -112,11 +112,11 @@ def _family(cell: Cell) -> FamilyKey:
     return FamilyKey(case.pattern, case.place, case.wait, case.file.main)
 
 
-def _judged(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
+def _judged(one: PairedVerdict, p: float, ours: Numbers) -> IntervalVerdict:
     interval = None if one.low is None or one.high is None else (one.low, one.high)
     if interval and ours.more_is_better:
         interval = -interval[1], -interval[0]
-    return Judged(
+    return IntervalVerdict(
         verdict=one.says,
         p=p,
         interval=interval,

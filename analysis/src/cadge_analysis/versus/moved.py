@@ -19,7 +19,7 @@ from cadge_analysis.versus.sides import Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Movement:
     """How many times as long something took in the second campaign: the median, and the least and most of its parts."""
 
     what: str
@@ -34,12 +34,12 @@ class Moved:
         return exp(self.log_ratio)
 
 
-def moved(first: Side, second: Side) -> tuple[Moved, ...]:
+def moved(first: Side, second: Side) -> tuple[Movement, ...]:
     """Return the floors by place, then the machine probes; nothing of what one of the campaigns did not measure."""
     return (*_floors(first, second), *_probes(first.data, second.data))
 
 
-def _floors(first: Side, second: Side) -> Iterator[Moved]:
+def _floors(first: Side, second: Side) -> Iterator[Movement]:
     ours, theirs = _floor_logs(first), _floor_logs(second)
     by_place: dict[str, list[float]] = defaultdict(list)
     for key in sorted(ours.keys() & theirs.keys()):
@@ -58,7 +58,7 @@ def _floor_logs(side: Side) -> dict[tuple[str, ...], float]:
     return found
 
 
-def _probes(first: Dataset, second: Dataset) -> Iterator[Moved]:
+def _probes(first: Dataset, second: Dataset) -> Iterator[Movement]:
     ours, theirs = _medians(first), _medians(second)
     for name, place in sorted(ours.keys() & theirs.keys(), key=lambda key: (MACHINE_PROBES.index(key[0]), key[1])):
         yield _moved(f"{words.PROBES[name]}, {place}", [log(theirs[name, place]) - log(ours[name, place])])
@@ -74,5 +74,5 @@ def _medians(data: Dataset) -> dict[tuple[str, str], float]:
     return {key: value for key, value in found.items() if value > 0}
 
 
-def _moved(what: str, logs: list[float]) -> Moved:
-    return Moved(what=what, parts=len(logs), log_ratio=median(logs), least=exp(min(logs)), most=exp(max(logs)))
+def _moved(what: str, logs: list[float]) -> Movement:
+    return Movement(what=what, parts=len(logs), log_ratio=median(logs), least=exp(min(logs)), most=exp(max(logs)))

@@ -23,7 +23,7 @@ from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.plugin import ParameterValue as Value
 from cadge_analysis.study.plugin import titled
-from cadge_study_press.load import Offered, given_rate, offered
+from cadge_study_press.load import OfferedRequests, given_rate, offered
 from cadge_study_press.spec import ApplicationOf, Sections, say
 
 Setting = tuple[tuple[str, Value], ...]
@@ -45,7 +45,7 @@ class AppPoint:
     version: str
     server: str
     setting: Setting
-    offered: Offered | None
+    offered: OfferedRequests | None
     withheld: str = ""
 
     @property
@@ -65,7 +65,7 @@ class AppPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
+class SingleNode:
     """One node that holds everything: what a request takes there. `from_`: whose it is, if not the layer's own."""
 
     by_round: ByRound
@@ -289,7 +289,7 @@ class Application:
                 yield from found
                 return
 
-    def alone(self, point: AppPoint) -> Alone | str:
+    def alone(self, point: AppPoint) -> SingleNode | str:
         """Return what one node takes that holds what all nodes of a point hold, or why nobody knows.
 
         Of several the one with as many connections as all those nodes have: it is then as busy as they are.
@@ -313,7 +313,7 @@ class Application:
         if why:
             return why
         same = (best.cell.series, best.where) == (point.cell.series, point.where)
-        return Alone(
+        return SingleNode(
             by_round=cpu_by_round(best.cell, self.spec.role),
             from_="" if same else f"{best.cell.series.label} {words.PLACES[best.where[0]]}",
             connections=int(best.values[names.connections]),

@@ -73,7 +73,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class MeasuredPoint:
     """A measured point: what happened to requests there, and what they took."""
 
     cluster: Cluster
@@ -147,7 +147,7 @@ class Demands:
         found = (self.busy_ns(flow) + sleeps_ns) / (1 + sleeps_ns * per_node)
         return max(found, self.busy_ns(flow))
 
-    def given_ns(self, seen: Seen) -> float:
+    def given_ns(self, seen: MeasuredPoint) -> float:
         """Return the same from misses, messages and sleeps as they were measured."""
         return _priced(seen.flow, seen.sleeps, self.costs)
 
@@ -243,7 +243,7 @@ def throughput(demands: Demands, flow: Flow, cluster: Cluster, *, processors: fl
     return Throughput(rate_s=min(cpu, disks), limit="processors" if cpu <= disks else "disks")
 
 
-def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
+def fit(points: Sequence[MeasuredPoint], head_bytes: float) -> Demands | str:
     """Return the demands of one layer, or why there are none."""
     # at one load sleeps go with messages and misses, and what they cost cannot be separated
     slept = len({one.load for one in points}) > 1
@@ -284,16 +284,16 @@ def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
     )
 
 
-def _busy(one: Seen) -> float:
+def _busy(one: MeasuredPoint) -> float:
     """Return the part of the time that a node works."""
     return one.rate_s * one.cpu_ns / one.cluster.nodes / 1e9
 
 
-def _spoken(one: Seen) -> float:
+def _spoken(one: MeasuredPoint) -> float:
     return one.flow.forwarded + one.files + one.told
 
 
-def _pauses(points: Sequence[Seen], rest: Sequence[float]) -> tuple[float, float]:
+def _pauses(points: Sequence[MeasuredPoint], rest: Sequence[float]) -> tuple[float, float]:
     """Return what is no processor's time: of each request, and of one that is forwarded."""
     usable = [(one, left) for one, left in zip(points, rest, strict=True) if 0 < left < float("inf")]
     if len(usable) < 2:
@@ -307,7 +307,7 @@ def _middle(values: Sequence[float]) -> float:
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 if ordered else 0.0
 
 
-def _replicas(points: Sequence[Seen]) -> float:
+def _replicas(points: Sequence[MeasuredPoint]) -> float:
     """Return the part of a cache that holds copies, so that as much is forwarded as was, all points together."""
 
     def more_than_seen(replicas: float) -> float:

@@ -20,7 +20,7 @@ from cadge_study_press.spec import ApplicationOf, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered(loads.OfferedLoad):
+class OfferedRequests(loads.OfferedLoad):
     """Requests a second that the launches of a point were offered.
 
     given: the rate was a parameter, and the least and the most are that. answered: which part of them was
@@ -38,23 +38,23 @@ class Offered(loads.OfferedLoad):
             return say("load.unanswered", offered=self.text, share=self.answered)
         return ""
 
-    def apart(self, other: Offered, name: str, within: float) -> str:
+    def apart(self, other: OfferedRequests, name: str, within: float) -> str:
         """Return why two points cannot be compared, of which the other is called `name`; empty where they can."""
         if are_one_load((self, other), within):
             return ""
         return say("load.apart", offered=self.text, name=name, other=other.text)
 
 
-def offered(cell: Cell, spec: ApplicationOf) -> Offered | None:
+def offered(cell: Cell, spec: ApplicationOf) -> OfferedRequests | None:
     """Return what the launches of a point were offered; None where no launch says so."""
     names = spec.quantities
     rates = [(rate, rate_s(one, names.answered)) for one in cell.samples if (rate := rate_s(one, names.offered))]
     shares = [done / rate for rate, done in rates if done is not None]
     answered = intervals.median(shares) if shares else None
     if given := given_rate(cell.case.workload.values, spec):
-        return Offered(low=given, high=given, given=True, answered=answered)
+        return OfferedRequests(low=given, high=given, given=True, answered=answered)
     every = [rate for rate, _ in rates]
-    return Offered(low=min(every), high=max(every), given=False, answered=answered) if every else None
+    return OfferedRequests(low=min(every), high=max(every), given=False, answered=answered) if every else None
 
 
 def given_rate(values: Mapping[str, Value], spec: ApplicationOf) -> float:

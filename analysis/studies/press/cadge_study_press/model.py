@@ -20,7 +20,7 @@ from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.stats.offered import rate_s
 from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import PERCENT, Application, AppPoint, cpu_by_round, estimate, number
-from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
+from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, MeasuredPoint, Throughput, fit, throughput
 from cadge_study_press.flow import cluster_of
 from cadge_study_press.spec import say
 
@@ -64,7 +64,7 @@ class PredictedPoint:
     what: str
     """Which of its values the model was not fitted to, in words; empty where it was fitted to this point."""
     label: str
-    seen: Seen
+    seen: MeasuredPoint
     flow: Flow
     cpu_ns: float
     given_cpu_ns: float
@@ -89,9 +89,9 @@ class Models:
         self._file = app.comparison.data.patterns[app.spec.pattern]
 
     @cached_property
-    def subjects(self) -> dict[Subject, list[tuple[AppPoint, Seen]]]:
+    def subjects(self) -> dict[Subject, list[tuple[AppPoint, MeasuredPoint]]]:
         """The points of each layer and version at a place, with what was seen there."""
-        found: dict[Subject, list[tuple[AppPoint, Seen]]] = defaultdict(list)
+        found: dict[Subject, list[tuple[AppPoint, MeasuredPoint]]] = defaultdict(list)
         for point in self.app.points:
             if point.server == self.app.spec.outside.own and point.numbers:
                 seen = self._seen(point)
@@ -107,7 +107,7 @@ class Models:
             ]
         return dict(sorted(found.items(), key=lambda one: (words.PLACE_ORDER.index(one[0][2]), one[0])))
 
-    def _seen(self, point: AppPoint) -> Seen | None:
+    def _seen(self, point: AppPoint) -> MeasuredPoint | None:
         names, samples = self.app.spec.quantities, point.cell.samples
         cluster = cluster_of(self.app, point.values)
         if isinstance(cluster, str):
@@ -126,7 +126,7 @@ class Models:
             messages=middle(names.messages),
             message_bytes=middle((names.bytes,)),
         )
-        return Seen(
+        return MeasuredPoint(
             cluster=cluster,
             flow=flow,
             files=middle((names.files,)),

@@ -15,7 +15,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study import hypotheses
 from cadge_analysis.study.hypotheses import speaks
 from cadge_analysis.study.plugin import layer_table
-from cadge_analysis.study.published import Published
+from cadge_analysis.study.published import Publication
 from cadge_study_press import claims, flow, ground, model
 from cadge_study_press.application import Application, AppPoint, ByRound, Setting, divided, estimate
 from cadge_study_press.spec import ApplicationOf, say
@@ -27,7 +27,7 @@ Who = tuple[str, str, str]
 Block = tuple[str, str]
 
 
-def sections(comparison: Comparison, published: Published, spec: ApplicationOf) -> tuple[Region, ...]:
+def sections(comparison: Comparison, published: Publication, spec: ApplicationOf) -> tuple[Region, ...]:
     """Return what a campaign says of the study's application; nothing where it has no point of several nodes."""
     app = Application(comparison, spec, published.layers)
     if not app.clustered:

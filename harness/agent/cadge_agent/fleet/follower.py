@@ -13,7 +13,7 @@ from cadge_agent.errors import BadBlockError, HostLostError
 from cadge_agent.fleet.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.fleet.line import JsonLines
 from cadge_agent.formats import Launch
-from cadge_agent.orders import Exited, FollowerAnswer, Order, Programs
+from cadge_agent.orders import EndpointExit, FollowerAnswer, Order, Programs
 from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite
@@ -114,7 +114,7 @@ class Follower:
             self.reactor.wait(lambda: bool(news() or line.lines or line.lost), float("inf"))
             for number, code in news().items():
                 reported[number] = code
-                said: Exited = {"exited": number, "code": code}
+                said: EndpointExit = {"exited": number, "code": code}
                 line.send(said)
             if line.lines:
                 order = cast("Order", line.lines.pop(0))

@@ -17,7 +17,7 @@ from cadge_agent import AGENT_VERSION
 from cadge_agent.environment import base_environment, endpoint_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.faults import FaultError, fault
-from cadge_agent.formats import BlockHost, Fault, Json, LayerSaid
+from cadge_agent.formats import BlockHost, Fault, Json, LayerReport
 from cadge_agent.provider import provider_of, with_provider
 
 SAME = ("version", "abi", "schema", "revision")
@@ -80,14 +80,14 @@ def _unfit(text: str, fix: str = "") -> FaultError:
     return FaultError(fault("build", text, fix or again))
 
 
-def layers_of(build: Path, host: BlockHost) -> dict[str, LayerSaid]:
+def layers_of(build: Path, host: BlockHost) -> dict[str, LayerReport]:
     """Ask every layer of a build what it is, by its name."""
     names = sorted(path.stem for path in (build / "layers").glob("*.so") if not path.name.startswith("shim-"))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return dict(zip(names, pool.map(lambda name: _ask_layer(build, name, host), names)))
 
 
-def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerSaid:
+def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerReport:
     argv = ["describe", "--modules", str(build / "layers"), "--layer", name]
     with tempfile.TemporaryDirectory(prefix="cadge-") as scratch:
         home = Path(scratch, "home")
@@ -117,7 +117,7 @@ def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerSaid:
     return {"trouble": why, "library": None, "version": None}
 
 
-def layer_faults(host: str, layers: Mapping[str, LayerSaid]) -> Iterator[Fault]:
+def layer_faults(host: str, layers: Mapping[str, LayerReport]) -> Iterator[Fault]:
     """Say which layers cannot be loaded, those with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, layer in layers.items():

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from cadge_agent.errors import EndedError
 from cadge_agent.faults import FaultError, fault
-from cadge_agent.formats import BlockHost, Json, LayerSaid, Looked
+from cadge_agent.formats import BlockHost, HostReport, Json, LayerReport
 from cadge_agent.host.build import ask_driver, layer_faults, layers_of
 from cadge_agent.host.facts import gather
 from cadge_agent.host.fit import loopback_faults, network_faults, processor_faults
 from cadge_agent.host.ports import Greeters, own_addresses, port_faults, reach, taken_ports
-from cadge_agent.orders import FromController, Surveyed
+from cadge_agent.orders import FromController, SurveyTargets
 from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import RESERVED_PORTS
@@ -31,7 +31,7 @@ def look(arguments: argparse.Namespace) -> int:
     output = LeaseOutput(reactor)
     greeters = Greeters(arguments.host)
     try:
-        surveyed: Surveyed = json.loads(arguments.hosts.read_text(encoding="utf-8"))
+        surveyed: SurveyTargets = json.loads(arguments.hosts.read_text(encoding="utf-8"))
         (host,) = [one for one in surveyed["hosts"] if one["name"] == arguments.host]
         reactor.on_order = lambda order: _obey(order, arguments.host, output)
         output.emit(_looked(host, surveyed, arguments.build.absolute(), greeters))
@@ -56,12 +56,12 @@ def _obey(order: FromController, host: str, output: LeaseOutput) -> None:
         output.emit(reach(host, order["reach"]))
 
 
-def _looked(host: BlockHost, surveyed: Surveyed, build: Path, greeters: Greeters) -> Looked:
+def _looked(host: BlockHost, surveyed: SurveyTargets, build: Path, greeters: Greeters) -> HostReport:
     name, libraries, prefix = host["name"], host.get("ld_library_path", ""), host.get("opal_prefix", "")
     several = len(surveyed["hosts"]) > 1
     faults = [*network_faults(host), *(loopback_faults(host) if several else ()), *processor_faults(host)]
     driver: Json | None = None
-    layers: dict[str, LayerSaid] = {}
+    layers: dict[str, LayerReport] = {}
     try:
         driver = ask_driver(name, build, libraries)
     except FaultError as error:

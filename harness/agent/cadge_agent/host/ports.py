@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from cadge_agent.faults import fault
-from cadge_agent.formats import BlockHost, Fault, Reached
+from cadge_agent.formats import BlockHost, Fault, ReachReport
 from cadge_agent.orders import Target
 from cadge_agent.site import RESERVED_PORTS, listening
 
@@ -93,7 +93,7 @@ class Greeters:
             listener.close()
 
 
-def reach(host: str, targets: list[Target]) -> Reached:
+def reach(host: str, targets: list[Target]) -> ReachReport:
     """Try to reach other hosts."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         tried = list(zip(targets, pool.map(lambda target: _reach_one(host, target), targets)))

@@ -14,7 +14,7 @@ from cadge_cli.commands.compare import FailOn, blocks_of, code_of, fail_on_of, f
 from cadge_cli.commands.run import measure
 from cadge_cli.options import (
     EXAMPLES,
-    Measuring,
+    MeasureOptions,
     answers,
     asking_options,
     hosts_options,
@@ -27,7 +27,7 @@ from cadge_cli.words import say
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
-from cadge_harness.plan.narrow import Asked
+from cadge_harness.plan.narrow import Narrowing
 from cadge_harness.providers.pair import BuildPair, check_build, pair_builds, paired_sweep
 from cadge_harness.providers.source import Flags, SourceTree, find_sources, make_builds, uncommitted
 from cadge_harness.run.request import Request, read_request
@@ -36,7 +36,7 @@ from cadge_results.command import command
 from cadge_results.formats.point import AGAIN
 
 if TYPE_CHECKING:
-    from cadge_analysis.versus.against import Against
+    from cadge_analysis.versus.against import SideComparison
 
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
@@ -88,9 +88,9 @@ def ab(
     cflags: tuple[str, ...],
     margin: str,
     fail_on: tuple[str, ...],
-    asked: Asked,
+    asked: Narrowing,
     looks: str | None,
-    how: Measuring,
+    how: MeasureOptions,
     output: Output,
 ) -> int:
     """Compare two builds of Cadge: make both, measure them in turns in one campaign, and say what changed.
@@ -173,7 +173,7 @@ def _answer(
     pair: BuildPair,
     margin: float,
     output: Output,
-    how: Measuring,
+    how: MeasureOptions,
     *,
     wanted: list[FailOn],
     code: int,
@@ -203,11 +203,11 @@ def _named_sides(campaign: Campaign, pair: BuildPair) -> tuple[str, str]:
     return first, second if pair.changed else f"{second} {AGAIN}"
 
 
-def _control(campaign: Campaign, layer: str, margin: float, how: Measuring) -> tuple[str, int, int]:
+def _control(campaign: Campaign, layer: str, margin: float, how: MeasureOptions) -> tuple[str, int, int]:
     """Return a layer that was measured twice, how many of its cells are called different, and of how many."""
     from cadge_analysis.stats.inference.verdict import Verdict
     from cadge_analysis.versus.against import against
 
     one = f"{campaign.campaign_id}:{layer}"
-    found: Against = against(*two_sides(how.results, one, f"{one} {AGAIN}", lean=True), margin)
+    found: SideComparison = against(*two_sides(how.results, one, f"{one} {AGAIN}", lean=True), margin)
     return layer, found.count(Verdict.SLOWER) + found.count(Verdict.FASTER), len(found.changes)

@@ -19,8 +19,8 @@ from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cadge_analysis.blocks.model import Block
-    from cadge_analysis.versus.against import Against, Change
-    from cadge_analysis.versus.moved import Moved
+    from cadge_analysis.versus.against import Change, SideComparison
+    from cadge_analysis.versus.moved import Movement
     from cadge_analysis.versus.sides import Side
 
 EXIT_CODES = (
@@ -154,7 +154,7 @@ def compare(
     return output.finish(code_of(found, wanted, output), data, lines)
 
 
-def code_of(found: Against, wanted: Sequence[FailOn], output: Output) -> int:
+def code_of(found: SideComparison, wanted: Sequence[FailOn], output: Output) -> int:
     """Return the exit code of a comparison, and say why it is not 0."""
     if not found.changes:
         why = say("compare.all_refused") if found.refused else say("compare.none_in_common")
@@ -184,7 +184,7 @@ def _side_by_side(
     return output.finish(EXIT_OK, data | ({"file": str(out)} if out is not None else {}), lines)
 
 
-def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:
+def _page(found: SideComparison, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:
     from cadge_analysis.blocks.html import printed
     from cadge_analysis.page import beside
     from cadge_analysis.report import stamp
@@ -200,7 +200,7 @@ def _fail_on(text: str) -> FailOn:
     return FailOn(kind, share_of(share, f"--fail-on {kind}:") if colon else 0.0)
 
 
-def _holds(what: FailOn, found: Against) -> int:
+def _holds(what: FailOn, found: SideComparison) -> int:
     """Return in how many cells what --fail-on names is so."""
     if what.kind == "missing":
         return sum(count for why, count in found.missing.items() if why.endswith(f"in {found.second}"))
@@ -213,7 +213,7 @@ def _holds(what: FailOn, found: Against) -> int:
 # ---- for people ----
 
 
-def blocks_of(found: Against, *, everything: bool) -> Iterator[Block]:
+def blocks_of(found: SideComparison, *, everything: bool) -> Iterator[Block]:
     """Yield a comparison for people."""
     from cadge_analysis.blocks.make import listed, plain, plain_table
 
@@ -226,7 +226,7 @@ def blocks_of(found: Against, *, everything: bool) -> Iterator[Block]:
         yield listed(_counts(found))
 
 
-def _about(found: Against) -> Iterator[Block]:
+def _about(found: SideComparison) -> Iterator[Block]:
     from cadge_analysis import units
     from cadge_analysis.blocks.make import plain
     from cadge_analysis.versus.drift_words import moved_alike, unknown, where
@@ -256,18 +256,18 @@ def _about(found: Against) -> Iterator[Block]:
         yield plain(f"verdicts are withheld: {found.withheld}")
 
 
-def _step(step: Moved) -> str:
+def _step(step: Movement) -> str:
     most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
     return f"{step.what}: {step.ratio:.3f}{most}"
 
 
-def _named(found: Against, why: str) -> str:
+def _named(found: SideComparison, why: str) -> str:
     """Return the first cells that are not compared for a reason; all of them are in the answer for programs."""
     names = [one.name for one in found.left if one.why == why]
     return "; ".join(names[:NAMED_MOST]) + ("; ..." if len(names) > NAMED_MOST else "")
 
 
-def _changes(found: Against, *, everything: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+def _changes(found: SideComparison, *, everything: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
     """Return heads and rows of the changes, without columns that would be empty, and what is not listed in them."""
     from cadge_analysis import units
     from cadge_analysis.stats.inference.verdict import Verdict
@@ -299,7 +299,7 @@ def _row(change: Change) -> tuple[str, ...]:
     return change.name, verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.objections
 
 
-def _counts(found: Against) -> Iterator[str]:
+def _counts(found: SideComparison) -> Iterator[str]:
     from cadge_analysis import units
     from cadge_analysis.stats.inference.sequential import ERROR
     from cadge_analysis.stats.inference.verdict import Verdict

@@ -14,7 +14,7 @@ import click
 
 from cadge_cli.options import (
     EXAMPLES,
-    Measuring,
+    MeasureOptions,
     answers,
     measuring_options,
     opened,
@@ -107,7 +107,7 @@ def crosscheck(
     seed: int,
     threshold: tuple[str, ...],
     kind: Literal["text", "markdown"],
-    how: Measuring,
+    how: MeasureOptions,
     output: Output,
 ) -> int:
     """Measure layers beside the native tools of their libraries, and print what Cadge takes more.

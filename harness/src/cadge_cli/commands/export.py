@@ -12,7 +12,7 @@ import click
 from cadge_cli.ablation import ablation_answer
 from cadge_cli.exported_figures import KINDS as FIGURES
 from cadge_cli.exported_figures import write_figures
-from cadge_cli.exported_scale import Predicting, predict, scale_options
+from cadge_cli.exported_scale import PredictionOptions, predict, scale_options
 from cadge_cli.fit_choice import FitChoice, fit_options
 from cadge_cli.options import (
     EXAMPLES,
@@ -106,7 +106,7 @@ def export(
     only: tuple[str, ...],
     baseline: str | None,
     fit: FitChoice,
-    predicting: Predicting,
+    predicting: PredictionOptions,
     results: Path | None,
     output: Output,
 ) -> int:

@@ -14,7 +14,7 @@ from cadge_cli.options import EXAMPLES, answers, name_of, testbed_options
 from cadge_cli.output import Output, table, wrapped
 from cadge_cli.words import say
 from cadge_harness.paths import Checkout, find_checkout
-from cadge_harness.plan.here import Counted, LayerSupport, count_cells, where_it_runs
+from cadge_harness.plan.here import CellCount, LayerSupport, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
@@ -106,7 +106,7 @@ def _cell_data(cell: LayerSupport) -> dict[str, JsonValue]:
     return asdict(cell) | {"why": [*cell.why], "codes": [str(code) for code in cell.why.values()]}
 
 
-def _count_data(counted: Counted) -> dict[str, JsonValue]:
+def _count_data(counted: CellCount) -> dict[str, JsonValue]:
     by_reason = {str(code): number for code, number in counted.refused.items()}
     return asdict(counted) | {"refused": counted.cells - counted.run, "by_reason": by_reason}
 

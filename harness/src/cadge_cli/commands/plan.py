@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from cadge_analysis.stats.inference import plan_power
 from cadge_cli.options import (
     EXAMPLES,
-    Measuring,
+    MeasureOptions,
     answers,
     asking_options,
     listed,
@@ -33,7 +33,7 @@ from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
-from cadge_harness.plan.narrow import Asked, pilot_of, shares_of
+from cadge_harness.plan.narrow import Narrowing, pilot_of, shares_of
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.request import Request, read_request
 from cadge_harness.run.room import OF_HOSTS
@@ -84,7 +84,7 @@ def plan(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
-    asked: Asked,
+    asked: Narrowing,
     looks: str | None,
     log: Path | None,
     testbed_name: str,
@@ -106,7 +106,7 @@ def plan(
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     if pilot:
         refuse_options(_NOT_OF_A_PILOT, say("plan.not_of_a_pilot"))
-        how = Measuring(
+        how = MeasureOptions(
             testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=queue, results=results
         )
         return _pilot(request, output, how)
@@ -146,7 +146,7 @@ def plan(
     return output.finish(code, data, lines)
 
 
-def _pilot(request: Request, output: Output, how: Measuring) -> int:
+def _pilot(request: Request, output: Output, how: MeasureOptions) -> int:
     """Measure what the baseline reaches, and say which rate to offer to all layers."""
     from cadge_analysis.stats import offered as rates
     from cadge_analysis.stats.load import read

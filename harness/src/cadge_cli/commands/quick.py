@@ -10,7 +10,7 @@ import click
 
 from cadge_cli.closing import closing_lines, closing_of
 from cadge_cli.commands.run import CampaignRun, measure
-from cadge_cli.options import Measuring, answers, listed, queue_option, results_option
+from cadge_cli.options import MeasureOptions, answers, listed, queue_option, results_option
 from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK
 from cadge_harness.run.request import Request, read_request
@@ -48,7 +48,7 @@ def quick(layers: tuple[str, ...], queue: bool, results: Path | None, output: Ou
     launches for verdicts; `cadge run` makes enough.
     """
     output.brief = True
-    how = Measuring(testbed_name="local", inventory=None, tune=False, report=False, queue=queue, results=results)
+    how = MeasureOptions(testbed_name="local", inventory=None, tune=False, report=False, queue=queue, results=results)
     done = measure(_request(listed("cadge quick", layers, "sockets-tcp native-ucx")), output, how, told=_plan_notices)
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
         return output.finish(done.code, done.data, done.lines)

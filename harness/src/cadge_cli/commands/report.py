@@ -27,7 +27,7 @@ from cadge_results import write_output
 from cadge_results.store.layout import check_no_link
 
 if TYPE_CHECKING:
-    from cadge_analysis.placing import Placed
+    from cadge_analysis.placing import ReportFiles
 
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
@@ -100,7 +100,7 @@ def report(
     --baseline against another layer, into the file of -o. What needs raw data is left out, and the page says so.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
-    from cadge_analysis.placing import Placed
+    from cadge_analysis.placing import ReportFiles
     from cadge_analysis.stats.load import read
 
     if (file := Path(campaign)).is_file() or file.suffix in REPORTS:
@@ -130,7 +130,7 @@ def report(
         return output.finish(EXIT_OK, None, [reports.edition(page, kind).removesuffix("\n")])
     path = out or check_no_link(found.layout.report)
     if kind != "html":
-        placed = Placed(main=write_output(path, reports.edition(page, kind).encode()), pages=())
+        placed = ReportFiles(main=write_output(path, reports.edition(page, kind).encode()), pages=())
     else:
         placed = reports.write_pages(page, path, one_file=one_file)
     data: dict[str, JsonValue] = {
@@ -148,7 +148,7 @@ def report(
     return output.finish(EXIT_OK, data, lines)
 
 
-def _about(placed: Placed, path: Path) -> str:
+def _about(placed: ReportFiles, path: Path) -> str:
     """Return what a report's files are, as one phrase."""
     if not placed.pages:
         return say("general.one_file")

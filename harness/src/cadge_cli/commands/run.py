@@ -23,7 +23,7 @@ from cadge_cli.closing import answer_of, closing_lines, report_of, troubles_of
 from cadge_cli.looks import due_words, go_on
 from cadge_cli.options import (
     EXAMPLES,
-    Measuring,
+    MeasureOptions,
     answers,
     asking_options,
     listed,
@@ -41,7 +41,7 @@ from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, Nothing
 from cadge_harness.native.due import tools_of
 from cadge_harness.native.interleave import InterleavingRunner, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
-from cadge_harness.plan.narrow import Asked
+from cadge_harness.plan.narrow import Narrowing
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
@@ -51,7 +51,7 @@ from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Ended, Progress, Runner, Session, exit_code_of, on_same_hosts
+from cadge_harness.run.session import CampaignEnd, Progress, Runner, Session, exit_code_of, on_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -62,7 +62,7 @@ from cadge_results import (
     CampaignWriter,
     NativeFile,
     Plan,
-    Planned,
+    PlanSize,
     Store,
     TestbedFacts,
     ToolFacts,
@@ -107,10 +107,10 @@ def run(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
-    asked: Asked,
+    asked: Narrowing,
     looks: str | None,
     log: Path | None,
-    how: Measuring,
+    how: MeasureOptions,
     output: Output,
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues.
@@ -166,7 +166,7 @@ class Beside(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class NewCampaign:
     """A new campaign, before anything of it is stored."""
 
     plan: Plan
@@ -182,7 +182,7 @@ def notices_of(plan: Plan) -> list[str]:
 def measure(
     request: Request,
     output: Output,
-    how: Measuring,
+    how: MeasureOptions,
     beside: Beside | None = None,
     *,
     told: Callable[[Plan], list[str]] = notices_of,
@@ -192,7 +192,7 @@ def measure(
     results = how.results or request.checkout.campaigns
     testbed_of = partial(request.testbed, how.testbed_name, how.inventory)
 
-    def prepared(testbed: testbeds.Testbed) -> Prepared:
+    def prepared(testbed: testbeds.Testbed) -> NewCampaign:
         from cadge_cli.power import with_predicted  # with numbers of other campaigns, which nothing before it needs
 
         check_driver(request.checkout)
@@ -201,7 +201,7 @@ def measure(
         carried_bytes = build_bytes(request.checkout.build)
         check_room(results, testbed, stored_bytes=plan.estimate.disk_bytes, carried_bytes=carried_bytes)
         native = beside.native(plan) if beside else None
-        return Prepared(plan=plan, native=native, meta=_meta(request, plan, testbed, results, how))
+        return NewCampaign(plan=plan, native=native, meta=_meta(request, plan, testbed, results, how))
 
     def check() -> None:
         prepared(with_addresses(testbed_of(start=False)))
@@ -239,7 +239,7 @@ def measure(
 )
 @measuring_options
 @answers
-def resume(campaign: str, failed: bool, hindered: bool, how: Measuring, output: Output) -> int:
+def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, output: Output) -> int:
     """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
@@ -298,7 +298,7 @@ def _resumed(
     reasons: Collection[again.Why],
     *,
     ended: bool,
-    how: Measuring,
+    how: MeasureOptions,
 ) -> CampaignRun:
     """Make what is missing; what there is reason to make again goes aside first.
 
@@ -365,7 +365,7 @@ def _carry_out(
     output: Output,
     turn: MachineTurn,
     *,
-    how: Measuring,
+    how: MeasureOptions,
     begun_s: float,
 ) -> CampaignRun:
     """Make what is missing, and again what was disturbed as often as the sweep asks for it; then report."""
@@ -374,7 +374,7 @@ def _carry_out(
     if (native := campaign.native()) is not None:
         runner = InterleavingRunner(runner, writer, native)
 
-    def run_what_is_missing() -> Ended:
+    def run_what_is_missing() -> CampaignEnd:
         here = _made_for(writer, testbed)
         state = RunState(campaign.plan, campaign.campaign_id, here.name, begun_s, due_words(campaign))
         state.already(campaign.launch_ids())
@@ -418,7 +418,7 @@ def _made_for(writer: CampaignWriter, testbed: _EpochTestbed) -> testbeds.Testbe
         raise
 
 
-def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
+def _closed(writer: CampaignWriter, ended: CampaignEnd, stopping: Stopping) -> CampaignEnd:
     """Mark how a campaign ended in which no launch may be missing, and which yet is not complete.
 
     It is not decided what follows, or native tools have still to run after its last launches.
@@ -431,7 +431,7 @@ def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
     return ended if done else replace(ended, ok=False, exit_code=stopping.exit_code or EXIT_STOPPED)
 
 
-def _run(session: Session, runner: Runner, progress: Progress, state: RunState) -> Ended:
+def _run(session: Session, runner: Runner, progress: Progress, state: RunState) -> CampaignEnd:
     """Run one session to its end, and leave of the campaign's working folder what a later one needs."""
     campaign = session.writer.campaign
     look = f", {state.look}" if state.look else ""
@@ -456,7 +456,7 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
     return ended
 
 
-def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path, how: Measuring) -> CampaignMeta:
+def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path, how: MeasureOptions) -> CampaignMeta:
     now = datetime.now(UTC)
     revision, dirty = revision_of(request.checkout.root)
     build = build_digest(request.checkout)
@@ -474,7 +474,7 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path
         plan_hash=plan.plan_hash,
         tool=ToolFacts(version=__version__, revision=revision, dirty=dirty),
         command=("cadge", *typed()),
-        planned=Planned(
+        planned=PlanSize(
             points=len(plan.points),
             attempts=sum(len(launch.point_ids) for launch in plan.launches),
             launches=len(plan.launches),
@@ -485,7 +485,7 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path
     )
 
 
-def _selftest(how: Measuring, folder: Path, build: str) -> SelftestPin | None:
+def _selftest(how: MeasureOptions, folder: Path, build: str) -> SelftestPin | None:
     """Return what a new campaign keeps of a self-test. Raises NotFoundError, FormatError for one that was asked for."""
     newest = newest_selftest(folder, build=build)
     if how.selftest_id is None:

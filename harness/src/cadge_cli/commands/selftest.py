@@ -15,7 +15,7 @@ import click
 
 from cadge_cli.options import (
     EXAMPLES,
-    Measuring,
+    MeasureOptions,
     answers,
     hosts_options,
     names_of,
@@ -53,7 +53,7 @@ SERIES = 20
 )
 @hosts_options
 @answers
-def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output) -> int:
+def selftest(only: tuple[str, ...], series: int, how: MeasureOptions, output: Output) -> int:
     """Check that Cadge detects known delays, stalls and settings; half an hour at most.
 
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.

@@ -18,7 +18,7 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_results.command import command
 
 if TYPE_CHECKING:
-    from cadge_analysis.study.claims import Hypothesis, TestedBy
+    from cadge_analysis.study.claims import Hypothesis, TestPlace
 
 PUBLISHED = "published.yml"
 
@@ -131,7 +131,7 @@ def _figures(one: Hypothesis, studies: Path) -> Iterator[str]:
         yield f"{value}: {named.said or figure.name} (study {named.study})"
 
 
-def _where(test: TestedBy) -> str:
+def _where(test: TestPlace) -> str:
     """Return the commands that show a test."""
     parts = []
     if test.sweep:

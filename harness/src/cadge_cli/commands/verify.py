@@ -28,7 +28,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Damage, Store
 from cadge_results.command import command
-from cadge_results.store.verify import CampaignCheck, Repaired, mendable, repair
+from cadge_results.store.verify import CampaignCheck, Repair, mendable, repair
 from cadge_results.store.verify import verify as look
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _seen(campaign: Campaign, verdict: CampaignCheck) -> list[str]:
     return [*lines, f"campaign {campaign.path.name}: {count_of(verdict.files, 'file')} checked, {bad}"]
 
 
-def _moved(campaign: Campaign, repaired: Repaired | None) -> list[str]:
+def _moved(campaign: Campaign, repaired: Repair | None) -> list[str]:
     """Return what a repair did."""
     if repaired is None or repaired.folder is None:
         return []
@@ -130,7 +130,7 @@ def _named(campaign: Campaign, path: Path) -> str:
     return printable(campaign.layout.named(path))
 
 
-def _data(campaign: Campaign, verdict: CampaignCheck, repaired: Repaired | None) -> JsonValue:
+def _data(campaign: Campaign, verdict: CampaignCheck, repaired: Repair | None) -> JsonValue:
     """Return the same for programs."""
     named = campaign.layout.named
     return {
@@ -153,7 +153,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     """Return exit code, answer and lines. `campaign`: a campaign, or a folder that holds it; None to look near by."""
     from cadge_analysis import report as reports
     from cadge_analysis.draw.kept import drawn_afresh
-    from cadge_analysis.making import Making
+    from cadge_analysis.making import ReportChoices
     from cadge_analysis.publish.excerpt import is_elsewhere
     from cadge_analysis.stats.load import read
     from cadge_analysis.verify import check_all, words_of
@@ -167,7 +167,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
         raise UsageError(say("verify.opened_again", file=file))
     found = _campaign_of(report.campaign_id, file, campaign, results)
     data = read(found, afresh=True)  # the raw files, not what a cache says of them
-    making, beside = Making.of(report.making), None
+    making, beside = ReportChoices.of(report.making), None
     if making.against is not None:
         earlier = Campaigns(results).side(making.against, lean=True)
         beside = set_beside(earlier, Side(data.campaign_id, data), making.margin or 0.05)

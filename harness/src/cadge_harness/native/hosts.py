@@ -31,7 +31,7 @@ _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fared:
+class ToolOutcome:
     """What a tool printed, and how its processes fared: the client first."""
 
     text: str
@@ -126,7 +126,7 @@ class Hosts:
             guard.close()
         self._guards.clear()
 
-    def run(self, tool: Tool, ask: Ask, client: str, server: str) -> Fared:
+    def run(self, tool: Tool, ask: Ask, client: str, server: str) -> ToolOutcome:
         """Run a tool once, its two ends on these hosts. Raises ToolError."""
         commands = tool.commands(ask)
         try:
@@ -141,7 +141,7 @@ class Hosts:
             found = self._guards[host, part] = _Guard(_prefix(self._testbed, host))
         return found
 
-    def _pair(self, commands: Commands, ask: Ask, client: str, server: str) -> Fared:
+    def _pair(self, commands: Commands, ask: Ask, client: str, server: str) -> ToolOutcome:
         answering, asking = self._guard(server, "server"), self._guard(client, "client")
         answering.say(_request(commands, commands.server, ask.cpus[1], ask.port))
         first = answering.line(TIMEOUT_S)
@@ -154,7 +154,7 @@ class Hosts:
         _check(mine)
         return _fared(mine, _command_line(commands), [mine, theirs])
 
-    def _ranks(self, commands: Commands, ask: Ask, client: str) -> Fared:
+    def _ranks(self, commands: Commands, ask: Ask, client: str) -> ToolOutcome:
         argv = ["mpirun", "--bind-to", "none", "--oversubscribe"]
         for number, cpu in enumerate(ask.cpus):
             argv += [":"] if number else []
@@ -190,8 +190,8 @@ def _check(mine: Mapping[str, Any]) -> None:
         raise ToolError(f"it ended with {mine['code']}: {last_words(str(mine.get('printed', '')))}")
 
 
-def _fared(mine: Mapping[str, Any], command: str, told: list[dict[str, Any]]) -> Fared:
-    return Fared(
+def _fared(mine: Mapping[str, Any], command: str, told: list[dict[str, Any]]) -> ToolOutcome:
+    return ToolOutcome(
         text=str(mine["printed"]),
         command=command,
         wall_ns=tuple(one["wall_ns"] for one in told),

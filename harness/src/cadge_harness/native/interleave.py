@@ -25,7 +25,7 @@ from cadge_harness.native.tool import Ask, ToolError, last_words
 from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile, NativeReading, Plan, PlanPoint
 
 if TYPE_CHECKING:
-    from cadge_harness.run.session import Ended, OnEvent, OnLaunch, Runner
+    from cadge_harness.run.session import CampaignEnd, OnEvent, OnLaunch, Runner
     from cadge_harness.testbed.model import Testbed
     from cadge_results.formats.launch import Endpoint
 
@@ -97,7 +97,7 @@ class InterleavingRunner:
         on_event: OnEvent,
         on_launch: OnLaunch,
         stop: threading.Event,
-    ) -> Ended:
+    ) -> CampaignEnd:
         """Carry the blocks out."""
         hosts = Hosts(testbed)
 

@@ -130,7 +130,7 @@ def spoken(ms: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class BudgetCuts:
     """What a plan leaves out to fit its budget."""
 
     sizes: tuple[int, ...] = ()
@@ -265,7 +265,7 @@ def leave_out(making: PlanDraft, *, may_drop_layers: bool, may_drop_sizes: bool)
     layers = _drop_layers(making) if may_drop_layers else ()
     if not sizes and not untouched and not layers:
         return []
-    dropped = Dropped(sizes=sizes, untouched=untouched, layers=layers)
+    dropped = BudgetCuts(sizes=sizes, untouched=untouched, layers=layers)
     return [dropped.notice(spoken(sweep.budget), f"{-(-enough_ms // 60_000)}min")]
 
 

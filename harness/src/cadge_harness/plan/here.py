@@ -39,7 +39,7 @@ class LayerSupport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class CellCount:
     """How many of some cells run, how many of these with only some of their choices, and why the others do not.
 
     A cell in which nothing runs counts once, by the code of its first reason.
@@ -51,12 +51,12 @@ class Counted:
     refused: Mapping[Reason, int]
 
 
-def count_cells(cells: Iterable[LayerSupport]) -> Counted:
+def count_cells(cells: Iterable[LayerSupport]) -> CellCount:
     """Count what runs. The most frequent reason comes first."""
     found = list(cells)
     running = [cell for cell in found if cell.runs]
     codes = Counter(next(iter(cell.why.values())) for cell in found if not cell.runs)
-    return Counted(
+    return CellCount(
         cells=len(found),
         run=len(running),
         in_part=sum(bool(cell.why) for cell in running),

@@ -46,7 +46,7 @@ RESERVE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
+class CampaignTime:
     """What a campaign took so far, and how many times what was planned for its launches."""
 
     spent_s: float
@@ -117,7 +117,7 @@ def most(plan: Plan) -> tuple[PlanLook, ...]:
     return tuple(found)
 
 
-def more_rounds(plan: Plan, look: int, most_rounds: int, *, took: Took) -> LaterLook:
+def more_rounds(plan: Plan, look: int, most_rounds: int, *, took: CampaignTime) -> LaterLook:
     """Plan as many whole rounds more as the time left of the budget allows, or none, with the reason.
 
     plan: as it has grown so far; look: the number of this part of it.

@@ -23,7 +23,7 @@ from cadge_results.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Narrowing:
     """What was asked for; what is empty leaves the sweep as it is."""
 
     patterns: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Asked:
         return "; ".join(filter(None, parts))
 
 
-NOTHING_ASKED = Asked()
+NOTHING_ASKED = Narrowing()
 
 
 def narrowed(
-    sweep: SweepFile, workloads: Workloads, asked: Asked, *, name: str, folder: Path
+    sweep: SweepFile, workloads: Workloads, asked: Narrowing, *, name: str, folder: Path
 ) -> tuple[SweepFile, tuple[str, ...]]:
     """Return a sweep with what was asked for in its place, and what a reader should know of what goes.
 
@@ -83,7 +83,7 @@ def narrowed(
     return changed.model_copy(update={"patterns": tuple(entries)}), notices
 
 
-def _check_patterns(sweep: SweepFile, workloads: Workloads, asked: Asked, name: str, folder: Path) -> None:
+def _check_patterns(sweep: SweepFile, workloads: Workloads, asked: Narrowing, name: str, folder: Path) -> None:
     """Raise UsageError for a pattern that there is not, or that the sweep does not measure."""
     here = dict.fromkeys(entry.pattern for entry in sweep.patterns)
     for pattern in asked.patterns:
@@ -132,7 +132,7 @@ def _layers(layers: Sequence[LayerEntry], places: Collection[Place]) -> Iterator
             yield entry.model_copy(update={"places": kept or None})
 
 
-def _entries(sweep: SweepFile, workloads: Workloads, asked: Asked) -> tuple[list[PatternEntry], dict[str, str]]:
+def _entries(sweep: SweepFile, workloads: Workloads, asked: Narrowing) -> tuple[list[PatternEntry], dict[str, str]]:
     """Return the entries that are left, and of each pattern that loses one why."""
     entries: list[PatternEntry] = []
     gone: dict[str, str] = {}
@@ -149,7 +149,7 @@ def _entries(sweep: SweepFile, workloads: Workloads, asked: Asked) -> tuple[list
     return entries, gone
 
 
-def _where_asked(entry: PatternEntry, asked: Asked) -> PatternEntry | str:
+def _where_asked(entry: PatternEntry, asked: Narrowing) -> PatternEntry | str:
     """Return an entry with those of its own places and wait modes that were asked for, or why none is left."""
     places = tuple(one for one in entry.places or () if not asked.places or one in asked.places)
     waits = tuple(one for one in entry.waits or () if not asked.waits or one in asked.waits)

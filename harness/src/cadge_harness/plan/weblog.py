@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cadge_harness.errors import UsageError, printable
-from cadge_results import LeftOut, Trace, TraceFacts
+from cadge_results import Omission, Trace, TraceFacts
 from cadge_results.formats.trace import say_left_out
 
 LINE_BYTES_MAX = 65_536
@@ -228,7 +228,7 @@ def _made(path: Path, reading: _Reading, log_sha256: str, bounds: ReplayBounds) 
     # of two that are asked for as often, the one that came first
     known = sorted((one for one in range(len(asked)) if reading.lengths[one]), key=lambda one: (-asked[one], one))
     left_out = tuple(
-        LeftOut(reason=reason, lines=reading.left_out[reason][0], first_line=reading.left_out[reason][1])
+        Omission(reason=reason, lines=reading.left_out[reason][0], first_line=reading.left_out[reason][1])
         for reason in REASONS
         if reason in reading.left_out
     )

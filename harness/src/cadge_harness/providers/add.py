@@ -16,7 +16,7 @@ from cadge_harness.errors import UnfitError, UsageError, shown
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.elf import build_id
 from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, make_text, providers_folder
-from cadge_harness.providers.found import LibraryBuild, Where, find
+from cadge_harness.providers.found import LibraryBuild, SearchScope, find
 from cadge_harness.providers.library import LibraryFile, library_of
 from cadge_harness.providers.wheel import install, version_of
 from cadge_results.plugins.build import Build, Source, same_version
@@ -92,20 +92,20 @@ def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Bui
             wheel, version = version_of(library, asked.version)
             sha256 = install(wheel, version, brought(work))
             origin = f"{wheel.project} {version}"
-            where = Where(folder=brought(work), environment=environment, moved=True)
+            where = SearchScope(folder=brought(work), environment=environment, moved=True)
         case "prefix":
             folder = Path(asked.argument)
             if not folder.is_dir():
                 raise UsageError(f"--from prefix:{folder}: there is no such folder")
-            where = Where(folder=folder.resolve(), environment=environment)
+            where = SearchScope(folder=folder.resolve(), environment=environment)
         case "module":
             environment = module_environment(asked.argument)
             extra = {
                 name: environment[name] for name in _OF_MODULES if environment.get(name, "") != os.environ.get(name, "")
             }
-            where = Where(environment=environment)
+            where = SearchScope(environment=environment)
         case "system":
-            where, origin = Where(environment=environment), "as this machine finds it"
+            where, origin = SearchScope(environment=environment), "as this machine finds it"
     found = find(library, where)
     if asked.version and not same_version(found.version, asked.version):
         raise UsageError(f"{library.title} {asked.version} was asked for, and {asked.source} has {found.version}")

@@ -37,7 +37,7 @@ class LibraryBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class SearchScope:
     """Where to look: below a folder (None: wherever the environment leads), with which variables.
 
     moved: the folder is not the one that its own files name, as with wheels.
@@ -48,7 +48,7 @@ class Where:
     moved: bool = False
 
 
-def find(library: LibraryFile, where: Where) -> LibraryBuild:
+def find(library: LibraryFile, where: SearchScope) -> LibraryBuild:
     """Look for a build. Raises UnfitError with what is missing there."""
     version, flags = _by_pkg_config(library, where) if library.find.pkg_config else _by_compiler(library, where)
     cflags, libs = _sorted(flags)
@@ -72,11 +72,11 @@ def find(library: LibraryFile, where: Where) -> LibraryBuild:
     return LibraryBuild(version=version, cflags=cflags, libs=libs, file=file, launcher=launcher, lacks=lacks)
 
 
-def _there(where: Where) -> str:
+def _there(where: SearchScope) -> str:
     return f"below {where.folder}" if where.folder else "on the search path"
 
 
-def _run(argv: Sequence[str], where: Where, more: Mapping[str, str] | None = None, text: str = "") -> str:
+def _run(argv: Sequence[str], where: SearchScope, more: Mapping[str, str] | None = None, text: str = "") -> str:
     """Return what a command prints. Raises UnfitError with what it says."""
     try:
         done = subprocess.run(
@@ -96,7 +96,7 @@ def _run(argv: Sequence[str], where: Where, more: Mapping[str, str] | None = Non
     return done.stdout
 
 
-def _by_pkg_config(library: LibraryFile, where: Where) -> tuple[str, list[str]]:
+def _by_pkg_config(library: LibraryFile, where: SearchScope) -> tuple[str, list[str]]:
     package, more = library.find.pkg_config or "", {}
     if where.folder:
         folders = [str(where.folder / folder) for folder in _PKG_CONFIG_FOLDERS]
@@ -111,7 +111,7 @@ def _by_pkg_config(library: LibraryFile, where: Where) -> tuple[str, list[str]]:
     return version, shlex.split(_run([*command, "--cflags", "--libs", package], where, more))
 
 
-def _by_compiler(library: LibraryFile, where: Where) -> tuple[str, list[str]]:
+def _by_compiler(library: LibraryFile, where: SearchScope) -> tuple[str, list[str]]:
     compiler = _program(library.find.compiler, where)
     if compiler is None:
         raise UnfitError(f"there is no {' or '.join(library.find.compiler)} {_there(where)}")
@@ -127,7 +127,7 @@ def _by_compiler(library: LibraryFile, where: Where) -> tuple[str, list[str]]:
     return version, flags
 
 
-def _program(names: Iterable[str], where: Where) -> Path | None:
+def _program(names: Iterable[str], where: SearchScope) -> Path | None:
     path = str(where.folder / "bin") if where.folder else where.environment.get("PATH", os.defpath)
     found = next((one for name in names if (one := shutil.which(name, path=path))), None)
     return Path(found).absolute() if found else None
@@ -152,7 +152,7 @@ def _sorted(flags: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(cflags), tuple(libs)
 
 
-def _library(library: LibraryFile, libs: Sequence[str], where: Where) -> Path:
+def _library(library: LibraryFile, libs: Sequence[str], where: SearchScope) -> Path:
     folders = [flag[2:] for flag in libs if flag.startswith("-L")]
     named = {f"lib{flag[2:]}.so" for flag in libs if flag.startswith("-l")}
     for name in library.file:

@@ -41,9 +41,9 @@ EVENTS: tuple[type[BaseModel], ...] = (
     event.Note,
     event.Alive,
     event.BlockFinished,
-    event.Looked,
+    event.HostReport,
     event.Clock,
-    event.Reached,
+    event.ReachReport,
 )
 MODELS: Mapping[type[BaseModel], str] = {
     launch.Endpoint: "Endpoint",
@@ -59,7 +59,7 @@ MODELS: Mapping[type[BaseModel], str] = {
     record.HostEnvironment: "HostEnvironment",
     record.LaunchRecord: "Record",
     event.Fault: "Fault",
-    event.LayerSaid: "LayerSaid",
+    event.LayerReport: "LayerReport",
     **{model: model.__name__ for model in EVENTS},
 }
 """What the agent knows of; other models are any JSON to it."""

@@ -23,7 +23,7 @@ from cadge_harness.plan.link import rate_of
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
-from cadge_harness.run.session import Ended
+from cadge_harness.run.session import CampaignEnd
 from cadge_harness.testbed.emulated import interpreter
 from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import ended_how
@@ -31,17 +31,17 @@ from cadge_results import NO_ROOM
 from cadge_results.command import command
 from cadge_results.formats.event import (
     Alive,
-    Begun,
     BlockFinished,
     Clock,
     Event,
+    HostReport,
     LaunchFinished,
     LaunchRecorded,
     LaunchStarted,
-    Looked,
     Note,
+    PlaybookStart,
     Problem,
-    Reached,
+    ReachReport,
     Ready,
     Stage,
     Stats,
@@ -60,7 +60,7 @@ _ROOM_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome(Ended):
+class RunOutcome(CampaignEnd):
     """How it ended: exit code 0, 3, 4, or 6 where it was stopped. Hosts that are not clean need the work folder."""
 
     launches: int = 0
@@ -125,7 +125,7 @@ class _Run:
                 self.on_event(event)
             case TaskFailed():
                 self.problem(event.event, sentence(event), host=event.host)
-            case Begun() | Stats() | Alive() | Looked() | Clock() | Reached():
+            case PlaybookStart() | Stats() | Alive() | HostReport() | Clock() | ReachReport():
                 pass
 
     def gone(self, peer: Peer) -> None:

@@ -14,7 +14,7 @@ from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Host, Testbed
 from cadge_harness.words import count_of
 from cadge_results import FormatError, NodeFacts
-from cadge_results.formats.event import Fault, Looked
+from cadge_results.formats.event import Fault, HostReport
 
 CODES = {
     "login": "D60", "python": "D61", "build": "D62", "layers": "D63", "device": "D64", "address": "D65",
@@ -44,7 +44,7 @@ class OwnBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostsFound:
+class HostsSummary:
     """What is known of the hosts: rows of a name and what it is on each host, and what is wrong, by host.
 
     A finding that is of several hosts stands under "".
@@ -55,7 +55,7 @@ class HostsFound:
     findings: tuple[tuple[str, HostFinding], ...]
 
 
-def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsFound:
+def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsSummary:
     """Return what a survey means, beside the build of this machine."""
     names = tuple(host.name for host in testbed.hosts)
     nodes = {name: looked.node for name, looked in survey.looked.items()}
@@ -73,7 +73,7 @@ def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsFound:
         *_clock_findings(survey, names),
         *(("", _finding(fault)) for fault in _library_faults(nodes)),
     ]
-    return HostsFound(
+    return HostsSummary(
         hosts=names,
         rows=tuple(
             (printable(what), {host: printable(cells.get(host, _NOTHING)) for host in names})
@@ -144,13 +144,13 @@ def _of(node: Mapping[str, object], *path: str) -> str:
     return str(value) if isinstance(value, str | int) else _NOTHING
 
 
-def _build(looked: Looked) -> str:
+def _build(looked: HostReport) -> str:
     if looked.driver is None:
         return "NO"
     return " ".join(str(looked.driver.get(key))[:12] for key in ("version", "revision"))
 
 
-def _layers(looked: Looked) -> str:
+def _layers(looked: HostReport) -> str:
     usable = sum(1 for layer in looked.layers.values() if not layer.trouble)
     return f"{usable} of {len(looked.layers)}"
 

@@ -14,7 +14,7 @@ from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.plan.learn import learned
 from cadge_harness.plan.link import states_rate
-from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
+from cadge_harness.plan.narrow import NOTHING_ASKED, Narrowing, narrowed
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.replay import bounds, replaying
@@ -104,7 +104,7 @@ def read_request(
     budget: str | None = None,
     looks: str | None = None,
     log: Path | None = None,
-    asked: Asked = NOTHING_ASKED,
+    asked: Narrowing = NOTHING_ASKED,
 ) -> Request:
     """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
     if looks is not None and asked.launches is not None:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
-from cadge_harness.run.session import Ended, OnEvent, OnLaunch
+from cadge_harness.run.session import CampaignEnd, OnEvent, OnLaunch
 from cadge_harness.testbed.model import TestbedKind
 from cadge_results import NO_ROOM, Campaign, CampaignWriter, ResultsError, StoreFullError
 
@@ -39,7 +39,7 @@ class AnsibleRunner:
         on_event: OnEvent,
         on_launch: OnLaunch,
         stop: threading.Event,
-    ) -> Ended:
+    ) -> CampaignEnd:
         """Carry the blocks out."""
         work = campaign / WORK
         stored = Campaign(campaign)

@@ -38,7 +38,7 @@ OnLaunch = Callable[[Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class CampaignEnd:
     """How the part of a campaign that runs on nodes ended. `exit_code` is one of the table in errors.py.
 
     clean: every node is known to be as it was found.
@@ -61,7 +61,7 @@ class Runner(Protocol):
         on_event: OnEvent,
         on_launch: OnLaunch,
         stop: threading.Event,
-    ) -> Ended:
+    ) -> CampaignEnd:
         """Carry the blocks out; returns when every node is left as it was found."""
 
 
@@ -97,13 +97,13 @@ class Session:
     """What the campaign has to say of who measured beside it: asked before it ends."""
     store_error: StoreUnwritableError | None = None
 
-    def carry_out(self, runner: Runner) -> Ended:
+    def carry_out(self, runner: Runner) -> CampaignEnd:
         """Run what is missing and mark how the campaign ended. Store errors stop it and are kept."""
         campaign = self.writer.campaign
         epoch = due_epoch(campaign)
         later = frozenset(launch.launch_id for launch in campaign.plan.launches if launch.epoch != epoch)
         blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids() | later)
-        ended = Ended(ok=True, exit_code=EXIT_OK)
+        ended = CampaignEnd(ok=True, exit_code=EXIT_OK)
         try:
             for block in blocks:
                 self.writer.add_block_file(block.block_id, "block.json", block.to_json())
@@ -130,14 +130,14 @@ class Session:
         # until it is decided what follows, the campaign goes on
         whole: CampaignStatus = "finished" if next_step(campaign) == "done" else "running"
         self._finish("interrupted" if missing or not ended.clean else whole)
-        return Ended(
+        return CampaignEnd(
             ok=not missing and ended.clean,
             exit_code=self._code(ended, len(missing)),
             clean=ended.clean,
             problems=tuple(self.problems),
         )
 
-    def _code(self, ended: Ended, missing: int) -> int:
+    def _code(self, ended: CampaignEnd, missing: int) -> int:
         if missing or not ended.clean:
             return ended.exit_code if ended.exit_code not in (EXIT_OK, EXIT_BAD_ANSWER) else EXIT_STOPPED
         return exit_code_of(self.writer.campaign)

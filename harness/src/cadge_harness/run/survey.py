@@ -20,7 +20,7 @@ from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
 from cadge_harness.testbed.model import Testbed
 from cadge_results import BlockHost
-from cadge_results.formats.event import Clock, Event, Fault, Looked, Reached, Stage, TaskFailed
+from cadge_results.formats.event import Clock, Event, Fault, HostReport, ReachReport, Stage, TaskFailed
 
 LOOK_S = 180.0
 """For an agent to look: two layers at a time, each of which may hang for 20 s."""
@@ -53,9 +53,9 @@ class Offset:
 class Survey:
     """What became of each host: by its name, what it said, its clock, and what is wrong with it."""
 
-    looked: dict[str, Looked] = field(default_factory=dict)
+    looked: dict[str, HostReport] = field(default_factory=dict)
     offsets: dict[str, Offset] = field(default_factory=dict)
-    reached: dict[str, Reached] = field(default_factory=dict)
+    reached: dict[str, ReachReport] = field(default_factory=dict)
     faults: dict[str, list[Fault]] = field(default_factory=dict)
     """Of the host as seen from here. What it said of itself stands in `looked` and `reached`."""
 
@@ -108,12 +108,12 @@ class _Surveyor:
 
     def _event(self, peer: Peer, event: Event) -> None:
         match event:
-            case Looked():
+            case HostReport():
                 self._found.looked[peer.host] = event
                 self._peers[peer.host] = peer
             case Clock():
                 self._times[event.number] = (event.realtime_ns, time.time_ns())
-            case Reached():
+            case ReachReport():
                 self._found.reached[peer.host] = event
             case Stage(name=name) if name == LOOK_TASK:
                 self._begun = True

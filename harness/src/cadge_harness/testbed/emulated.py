@@ -223,7 +223,7 @@ def _umask() -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinedTestbed:
     """A testbed that this process uses: its status, and what is to be said of it."""
 
     status: dict[str, Any]
@@ -250,7 +250,7 @@ def up(hosts: int = DEFAULT_HOSTS, *, shared: Sequence[Path] = ()) -> tuple[dict
         return _make(folder, hosts, by_hand=True, shared=shared), True
 
 
-def join(hosts: int, *, own: str = "") -> Joined:
+def join(hosts: int, *, own: str = "") -> JoinedTestbed:
     """Use a testbed of so many hosts or more, which is made where there is none, until `leave`.
 
     own: why it is to be one that nobody else uses, besides the user's own testbed. Raises UnfitError, UsageError.
@@ -277,7 +277,7 @@ def join(hosts: int, *, own: str = "") -> Joined:
             folder, has = Path(tempfile.mkdtemp(prefix=OWN, dir=folder)), 0
         try:
             now = status(folder) if has else _make(folder, hosts, by_hand=False)
-            return Joined(status=now, use=Use(folder), notes=notes)
+            return JoinedTestbed(status=now, use=Use(folder), notes=notes)
         except BaseException:
             if own:
                 _end(folder)

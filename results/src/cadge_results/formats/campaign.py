@@ -33,7 +33,7 @@ class ToolFacts(Frozen):
     dirty: bool
 
 
-class Planned(Frozen):
+class PlanSize(Frozen):
     """How much was planned. `points` includes refused ones; `attempts` are points times launches."""
 
     points: NonNegativeInt
@@ -73,7 +73,7 @@ class CampaignMeta(Document):
     plan_hash: str
     tool: ToolFacts
     command: tuple[str, ...]
-    planned: Planned
+    planned: PlanSize
     problems: tuple[str, ...] = ()
     build: str | None = Field(default=None, pattern=DIGEST, exclude_if=lambda value: value is None)
     """Digest of the driver and of every built layer here, when it was begun."""

@@ -27,7 +27,7 @@ PointId = str
 Says = Literal["faster", "slower", "same", "cannot tell"]
 
 
-class Compared(Frozen):
+class PointComparison(Frozen):
     """A point beside the point of the baseline, and what is said of it."""
 
     point_id: PointId = Field(pattern=POINT_ID)
@@ -50,9 +50,9 @@ class JudgedFamily(Frozen):
     """That of neighbouring rounds' differences, as far as it was allowed for."""
     withheld: bool = False
     """Whether it was too large for any verdict."""
-    decided: tuple[Compared, ...] = ()
-    undecided: tuple[Compared, ...] = ()
-    unmeasured: tuple[Compared, ...] = ()
+    decided: tuple[PointComparison, ...] = ()
+    undecided: tuple[PointComparison, ...] = ()
+    unmeasured: tuple[PointComparison, ...] = ()
     """Undecided as well, but no launch gave a number of one side, so that more are not made for it."""
 
 

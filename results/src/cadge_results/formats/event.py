@@ -100,7 +100,7 @@ class Fault(Frozen):
     fix: str
 
 
-class LayerSaid(Frozen):
+class LayerReport(Frozen):
     """What a layer of a host's build says of itself; trouble: why it cannot be loaded there."""
 
     trouble: str | None = None
@@ -108,7 +108,7 @@ class LayerSaid(Frozen):
     version: str | None = None
 
 
-class Looked(Frozen):
+class HostReport(Frozen):
     """What a host is (`node`, a node document) and what is wrong with it.
 
     greets: ports at which it tells its name, by the variable of the inventory that states the address.
@@ -120,7 +120,7 @@ class Looked(Frozen):
     build: str
     driver: dict[str, JsonValue] | None = None
     """What the build's driver says of itself; None where it does not start."""
-    layers: dict[str, LayerSaid]
+    layers: dict[str, LayerReport]
     taken_ports: list[int]
     greets: dict[str, int]
     faults: list[Fault]
@@ -135,7 +135,7 @@ class Clock(Frozen):
     realtime_ns: NonNegativeInt
 
 
-class Reached(Frozen):
+class ReachReport(Frozen):
     """A host has tried to reach the others; reached: those that it reaches at every address."""
 
     event: Literal["reached"] = "reached"
@@ -161,7 +161,7 @@ class TaskFailed(Frozen):
     message: str
 
 
-class Begun(Frozen):
+class PlaybookStart(Frozen):
     """ansible-playbook runs."""
 
     event: Literal["begin"] = "begin"
@@ -184,12 +184,12 @@ Event = (
     | Problem
     | Note
     | Alive
-    | Looked
+    | HostReport
     | Clock
-    | Reached
+    | ReachReport
     | Stage
     | TaskFailed
-    | Begun
+    | PlaybookStart
     | Stats
 )
 

@@ -167,7 +167,7 @@ class ThreadFacts(Frozen):
     cpus: tuple[JsonValue, ...]
 
 
-class Resident(Frozen):
+class ResidentMemory(Frozen):
     """Resident memory of one endpoint's process at one moment, in bytes. What the kernel holds for it is in none."""
 
     private: NonNegativeInt
@@ -188,10 +188,10 @@ class Resident(Frozen):
 class ResidentFacts(Frozen):
     """Resident memory of one endpoint's process outside of all measuring; None where the kernel does not tell."""
 
-    before: Resident | None
+    before: ResidentMemory | None
     """The endpoints had met; nothing of the layer was loaded."""
-    opened: Resident | None
-    connected: Resident | None
+    opened: ResidentMemory | None
+    connected: ResidentMemory | None
     """All channels of all endpoints were up; the driver had no buffers for messages yet."""
 
 
@@ -228,7 +228,7 @@ class Executions(Frozen):
     server: NonNegativeInt
 
 
-class Verified(Frozen):
+class PayloadCheck(Frozen):
     """Messages whose payload was compared, and how many differed."""
 
     in_loop: NonNegativeInt
@@ -327,7 +327,7 @@ class Attempt(Frozen):
     quantities: dict[str, tuple[Reading, ...]] = Field(default_factory=dict)
     """What was measured, by the quantity's name in its pattern; one that does not exist for the point is absent."""
     executions: Executions | None = None
-    verified: Verified | None = None
+    verified: PayloadCheck | None = None
     cpu: tuple[CpuUse, ...] | None = None
     counters: tuple[dict[str, NonNegativeInt], ...] = Field(default=(), exclude_if=lambda value: not value)
     """What the layer of each endpoint counted over the measured region, by the layer's own names; only what grew."""

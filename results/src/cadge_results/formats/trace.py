@@ -38,7 +38,7 @@ NUMBER_DIGITS = 12
 SHA256 = r"^[0-9a-f]{64}$"
 
 
-class LeftOut(Frozen):
+class Omission(Frozen):
     """Lines of a log that are not replayed, for one reason."""
 
     reason: str = Field(min_length=1)
@@ -68,7 +68,7 @@ class TraceFacts(Frozen):
     """Files that are longer than the pattern can have them."""
     shortened_requests: NonNegativeInt = 0
     """Requests for those."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
 
     @property
     def number(self) -> int:
@@ -130,7 +130,7 @@ def trace_text(number: int) -> str:
     return f"{number:0{NUMBER_DIGITS}x}" if number else "none"
 
 
-def say_left_out(left_out: Iterable[LeftOut]) -> str:
+def say_left_out(left_out: Iterable[Omission]) -> str:
     """Return in words which lines are left out, and why."""
     return ", ".join(
         f"{one.lines:,} {one.reason} (line {one.first_line:,}{' is the first' if one.lines > 1 else ''})"

@@ -11,23 +11,23 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from cadge_results.formats.base import Document, Place
 from cadge_results.plugins.parameter import Parameter, Quantity, Role
 from cadge_results.plugins.rules import (
+    BareLoop,
     Baseline,
     Capability,
     Constraint,
-    Copied,
+    CopyRule,
     FirstScreen,
     FitsOf,
     FloorRule,
     KneeRule,
     LoadRule,
     Measures,
-    Modelled,
     Name,
     Need,
+    OperationModel,
     PointLimit,
     Program,
     Replays,
-    Unclocked,
     Words,
 )
 
@@ -61,9 +61,9 @@ class PatternFields(Document):
     family: dict[str, Literal["lowest", "highest"]] = Field(default_factory=dict)
     """Which value of another number a figure shows where several have as many sizes; the lowest where not given."""
     floor: FloorRule
-    copied: Copied | None = Field(default=None, exclude_if=lambda value: value is None)
+    copied: CopyRule | None = Field(default=None, exclude_if=lambda value: value is None)
     fits: FitsOf | None = Field(default=None, exclude_if=lambda value: value is None)
-    modelled_as: tuple[Modelled, ...] = Field(default=(), exclude_if=lambda value: not value)
+    modelled_as: tuple[OperationModel, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What a model of messages takes an operation for, where one is under way at a time; the first that holds counts.
 
     Such patterns show what a fitted model is worth.
@@ -75,7 +75,7 @@ class PatternFields(Document):
     """At which load points are compared; any where it is not given."""
     replays: Replays | None = Field(default=None, exclude_if=lambda value: value is None)
     """Which of its points replay a trace."""
-    unclocked: Unclocked | None = Field(default=None, exclude_if=lambda value: value is None)
+    unclocked: BareLoop | None = Field(default=None, exclude_if=lambda value: value is None)
     """Of which pattern it is the bare loop, which stands beside native tools."""
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cadge_results.plugins.parameter import LESS_ONE, NEIGHBOURS, ByChoice, ByOne, Number, leaves
 from cadge_results.plugins.pattern_fields import PatternFields
-from cadge_results.plugins.rules import FOLLOWS, PLACEHOLDER, KneeRule, LoadRule, Replays, Unclocked
+from cadge_results.plugins.rules import FOLLOWS, PLACEHOLDER, BareLoop, KneeRule, LoadRule, Replays
 
 ENDPOINTS_MAX = 64
 RESERVED = frozenset({"pattern", "zip", "places", "waits", "layers", "place", "wait", "duration"})
@@ -63,7 +63,7 @@ def problems(file: PatternFields) -> Iterator[str]:
                 yield f"words: there is no parameter {name}"
 
 
-def _unclocked_problems(file: PatternFields, rule: Unclocked) -> Iterator[str]:
+def _unclocked_problems(file: PatternFields, rule: BareLoop) -> Iterator[str]:
     if file.main_quantity.kind != "histogram":
         yield f"unclocked: {file.main} is the main quantity, and has no samples"
     parameter = file.parameters.get(rule.parameter)

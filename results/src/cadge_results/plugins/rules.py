@@ -88,7 +88,7 @@ class Program(Frozen):
     package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 
 
-class Alike(Frozen):
+class FloorCondition(Frozen):
     """A value that a point must have to be compared with its floor, and what is said of one that has another."""
 
     is_: Value = Field(alias="is")
@@ -107,7 +107,7 @@ class FloorRule(Frozen):
     form: Name | None = None
     sizes: tuple[Name, ...] = ()
     carry: tuple[Name, ...] = ()
-    alike: dict[str, Alike] = Field(default_factory=dict)
+    alike: dict[str, FloorCondition] = Field(default_factory=dict)
     none: str | None = None
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class FloorRule(Frozen):
         return self
 
 
-class Copied(Frozen):
+class CopyRule(Frozen):
     """Of a form of floors: above a size, where a floor copies, an operation is so many bounced lines and its bytes.
 
     The bytes are taken at the best rate that any floor which copies reached in that place and wait mode.
@@ -197,7 +197,7 @@ class LoadRule(Frozen):
     within: float = Field(gt=0, lt=1)
 
 
-class Unclocked(Frozen):
+class BareLoop(Frozen):
     """This pattern is the bare loop of another one: the same messages, timed by the batch, and nothing else.
 
     `parameter` says whether each message is looked at, as the other pattern does: the values `bare` and `looking`.
@@ -211,14 +211,14 @@ class Unclocked(Frozen):
     looking: Value
 
 
-class Behind(Frozen):
+class MessagesAhead(Frozen):
     """Messages that an operation has to wait for, each of so many bytes."""
 
     bytes: Name
     messages: Name
 
 
-class Modelled(Frozen):
+class OperationModel(Frozen):
     """An operation as a model of messages has it, where `when` holds.
 
     `messages` are the parameters that say how large each is, one after the other. What else takes time: `works`, the
@@ -232,7 +232,7 @@ class Modelled(Frozen):
     works: Name | None = None
     clients: Name | None = None
     all_to_all: Name | None = None
-    behind: Behind | None = None
+    behind: MessagesAhead | None = None
     apart: tuple[Name, ...] = ()
 
     @property

@@ -33,7 +33,7 @@ from cadge_results.formats.native import NativeFile
 from cadge_results.formats.node import NodeFacts
 from cadge_results.formats.plan import Plan
 from cadge_results.formats.record import LaunchRecord
-from cadge_results.publish.redact import Gathered, Names, Redactor, names_of
+from cadge_results.publish.redact import CampaignTexts, Names, Redactor, names_of
 from cadge_results.store import aside
 from cadge_results.store.campaigns import Campaign
 from cadge_results.store.checksum import Checksum, beside
@@ -98,7 +98,7 @@ def _typed(argument: str, words: Collection[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class PublishedCopy:
     """What was made: the copy, the redactor with what it replaced, and the layers without their figures."""
 
     campaign: Campaign
@@ -168,7 +168,7 @@ def names(campaign: Campaign, rules: Rules) -> Names:
 
     Raises DamagedError, UnpublishableError.
     """
-    gathered = Gathered()
+    gathered = CampaignTexts()
     aliases: dict[str, str] = {}
     for path in _sources(campaign, rules):
         content = _proven(campaign, path)
@@ -211,7 +211,7 @@ def _self() -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if one))
 
 
-def copy(campaign: Campaign, target: Path, rules: Rules) -> Made:
+def copy(campaign: Campaign, target: Path, rules: Rules) -> PublishedCopy:
     """Write the copy into a folder that is not there. Raises UnpublishableError, DamagedError, OSError."""
     found = verify(campaign)
     if found.damages:
@@ -237,7 +237,7 @@ class _Copy:
                 commands=(command("run", *(part for name in self.withheld for part in ("--without", name))),),
             )
 
-    def made(self) -> Made:
+    def made(self) -> PublishedCopy:
         """Write everything, the campaign file last. Raises UnpublishableError, DamagedError."""
         for folder in (self.new.root, self.new.nodes, self.new.launches, self.new.blocks):
             folder.mkdir(parents=True)
@@ -264,7 +264,9 @@ class _Copy:
             self._text(self.old.log, self.new.log)
         self._meta(plan)
         self._check_names()
-        return Made(campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld, logs=self.logs)
+        return PublishedCopy(
+            campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld, logs=self.logs
+        )
 
     def _read(self, path: Path, kind: type[Document]) -> Json:
         """Return a document as it is stored. Raises UnpublishableError, DamagedError, FormatError."""

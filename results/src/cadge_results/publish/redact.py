@@ -298,7 +298,7 @@ class Redactor:
         return {**named, **made} if isinstance(made, dict) else made
 
     def _key(self, name: str, fixed: str | None = None) -> str:
-        if _is_plain(name):  # a word of ours: see Gathered.value
+        if _is_plain(name):  # a word of ours: see CampaignTexts.value
             return name
         return self.text(name) if fixed is None else self.fixed(name, fixed)
 
@@ -438,7 +438,7 @@ _IN_FIXED = _any_of(_OF_PEOPLE)
 
 
 @dataclass(slots=True)
-class Gathered:
+class CampaignTexts:
     """What stands in a campaign's documents, put together while they are read."""
 
     users: dict[str, None] = field(default_factory=dict)
@@ -491,7 +491,7 @@ class Gathered:
 
 
 def names_of(
-    gathered: Gathered, hosts: Iterable[str], *, users: Iterable[str] = (), also: Iterable[str] = (),
+    gathered: CampaignTexts, hosts: Iterable[str], *, users: Iterable[str] = (), also: Iterable[str] = (),
     words: Iterable[str] = (), aliases: Mapping[str, str] | None = None,
 ) -> Names:  # fmt: skip
     """Return the names of a campaign, of which `gathered` has read all documents."""

@@ -35,10 +35,10 @@ from cadge_results.formats.result import (
     CpuUse,
     Executions,
     Number,
+    PayloadCheck,
     Rate,
     Reading,
     Samples,
-    Verified,
     Warmup,
 )
 
@@ -155,7 +155,7 @@ class Maker:
                     "warmup": raw["warmup"] and built(Warmup, raw["warmup"]),
                     "quantities": quantities,
                     "executions": raw["executions"] and built(Executions, raw["executions"]),
-                    "verified": raw["verified"] and built(Verified, raw["verified"]),
+                    "verified": raw["verified"] and built(PayloadCheck, raw["verified"]),
                     "cpu": None if cpu is None else tuple(built(CpuUse, use) for use in cpu),
                     "counters": tuple(raw.get("counters", ())),
                     "checks": tuple(self._check(**check) for check in raw["checks"]),

@@ -22,7 +22,7 @@ _LOST = NO_ROOM | {errno.EPIPE, errno.EIO, errno.EBADF}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenOutput:
     """What became of an output. streamed: it went into a device, a pipe or a descriptor, and no file lies there."""
 
     size_bytes: int
@@ -103,7 +103,7 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error
 
 
-def write_output(path: Path, content: bytes) -> Written:
+def write_output(path: Path, content: bytes) -> WrittenOutput:
     """Write what a user wanted at `path`.
 
     A device, a pipe, /dev/stdout and /dev/fd/N are written into as they are; a link is followed and stays; a regular
@@ -114,7 +114,7 @@ def write_output(path: Path, content: bytes) -> Written:
         descriptor = _open(path) if number is None else os.dup(number)
         if descriptor is None:
             put(Path(os.path.realpath(path)), content)
-            return Written(size_bytes=len(content), streamed=False)
+            return WrittenOutput(size_bytes=len(content), streamed=False)
         with os.fdopen(descriptor, "wb") as stream:
             found = os.fstat(descriptor)
             streamed = number is not None or not stat.S_ISREG(found.st_mode)
@@ -125,7 +125,7 @@ def write_output(path: Path, content: bytes) -> Written:
     except OSError as error:
         kind = OutputLostError if error.errno in _LOST else OutputError
         raise kind(f"cannot write {path}: {error.strerror}") from error
-    return Written(size_bytes=len(content), streamed=streamed)
+    return WrittenOutput(size_bytes=len(content), streamed=streamed)
 
 
 def write_together(files: Iterable[tuple[Path, bytes]]) -> None:

@@ -43,7 +43,7 @@ class CampaignCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class Repair:
     """What a repair did: the verdict before it, which files it moved, and the folder that has them; None: none."""
 
     verdict: CampaignCheck
@@ -58,7 +58,7 @@ def verify(campaign: Campaign) -> CampaignCheck:
     return _Look(campaign).all()
 
 
-def repair(campaign: Campaign) -> Repaired:
+def repair(campaign: Campaign) -> Repair:
     """Move what is damaged and can be made again, or is not needed, aside. A launch is missing then.
 
     Raises StoreBusyError, StoreUnwritableError, StoreFullError.
@@ -71,7 +71,7 @@ def repair(campaign: Campaign) -> Repaired:
         folder = aside.move(campaign.layout, moved, "damaged") if moved else None
         if mended:
             interrupt(Campaign(campaign.path))
-        return Repaired(verdict=verdict, moved=moved, folder=folder)
+        return Repair(verdict=verdict, moved=moved, folder=folder)
 
 
 def mendable(campaign: Campaign, damage: Damage) -> bool:

@@ -21,7 +21,7 @@ from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts
-from cadge_analysis.versus.against import Against, Change
+from cadge_analysis.versus.against import Change, SideComparison
 
 say = partial(messages.say, "beside")
 
@@ -67,7 +67,7 @@ def panels(
     return Region(id=name, title=title, short=short, blocks=(*([plain(note, role)] if note else []), drawn))
 
 
-def ratio_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
+def ratio_figures(found: SideComparison, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return a chart for each pattern, place and wait mode of which two sizes are compared; what changed most first."""
     groups = by_key(found.changes, lambda change: change.mode)
     made = [one for changes in groups.values() if (one := _group(changes, looks, found.margin)) is not None]
@@ -170,7 +170,7 @@ def _cell(mark: RatioMark | None) -> str:
 # ---- percentiles ----
 
 
-def tail_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
+def tail_figures(found: SideComparison, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return the cells of which a percentile changed most surely; a few others where there are hardly any."""
     every = [(one, shifts) for one in found.changes if len(shifts := tail_shifts(*one.sides, one.shift)) > 1]
     ranked = sorted(every, key=lambda pair: -beyond(pair[1], found.margin))

@@ -13,7 +13,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Figure
 from cadge_analysis.draw.chart import Chart, Foreign, Line, Mark
 from cadge_analysis.draw.palette import style_of
-from cadge_analysis.models.loggp import Fitted, Refused
+from cadge_analysis.models.loggp import LayerFit, MissingNumber
 from cadge_analysis.page.figures.main_figure import EMPHASISED, FigureSource, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
@@ -23,7 +23,7 @@ say = partial(messages.say, "figures")
 FITTED = "fitted"
 
 
-def residual_figure(rows: Sequence[Row], fits: Sequence[Fitted], source: FigureSource, *, name: str) -> Figure | None:
+def residual_figure(rows: Sequence[Row], fits: Sequence[LayerFit], source: FigureSource, *, name: str) -> Figure | None:
     """Draw it for rows that share pattern, place, wait mode and family; None where nothing of them was fitted."""
     file = rows[0].cell.case.file
     found: dict[Series, list[Mark]] = defaultdict(list)
@@ -67,14 +67,19 @@ def residual_figure(rows: Sequence[Row], fits: Sequence[Fitted], source: FigureS
     )
 
 
-def _ratio(row: Row, fits: Sequence[Fitted]) -> float | None:
+def _ratio(row: Row, fits: Sequence[LayerFit]) -> float | None:
     """Return measured by fitted of one point; None where there is no fit of it."""
     case, spec = row.cell.case, row.cell.case.file.fits
     if spec is None or case.workload.integer(spec.delay):
         return None
     for one in fits:
         alike = all(case.workload[name] == value for name, value in one.choices.items())
-        if one.label != row.cell.series.label or one.wait != case.wait or not alike or isinstance(one.model, Refused):
+        if (
+            one.label != row.cell.series.label
+            or one.wait != case.wait
+            or not alike
+            or isinstance(one.model, MissingNumber)
+        ):
             continue
         said = one.model.prtt_ns(case.workload.integer(spec.messages), case.size)
         return row.numbers.central.value / said if said > 0 else None

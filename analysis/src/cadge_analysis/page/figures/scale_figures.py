@@ -32,7 +32,7 @@ from cadge_analysis.page.figures.main_figure import (
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
+from cadge_analysis.stats.launch_facts import LayerMemory, heaviest, taken
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord, PatternFile
 from cadge_results.formats.point import Value
@@ -44,7 +44,7 @@ BYTES_PER_KB = 1000
 NO_MEMORY = say("scale_figures.no_memory")
 ByChannels = Mapping[int, Sequence[float]]
 """Times in ns, one a launch, by how many channels it has."""
-TakenByChannels = Mapping[int, Sequence[Taken]]
+TakenByChannels = Mapping[int, Sequence[LayerMemory]]
 """One a launch, by how many channels its process with the most of them has."""
 Asked = tuple[tuple[str, ...], int]
 """Launches whose layers were asked for the same: the patterns that they make, and the threads of that process."""
@@ -169,9 +169,9 @@ def _chart(
     return emphasised(chart, source.data.plan.baseline)
 
 
-def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Series, dict[int, list[Taken]]]]:
+def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Series, dict[int, list[LayerMemory]]]]:
     """Return what launches of layers took, by what they asked of the layer, series and channels of the process."""
-    found: dict[Asked, dict[Series, dict[int, list[Taken]]]] = {}
+    found: dict[Asked, dict[Series, dict[int, list[LayerMemory]]]] = {}
     for record in data.records:
         launch, took = record.launch, taken(record)
         if took is None or (launch.kind, launch.place, launch.wait) != ("layer", place, wait):
@@ -238,7 +238,7 @@ def _memory_table(found: Mapping[Series, TakenByChannels], labels: Sequence[str]
     return DataTable(columns=("channels", *columns), rows=(*rows, (say("scale_figures.each_further"), *further)))
 
 
-def _both(some: Sequence[Taken]) -> tuple[Estimate, Estimate]:
+def _both(some: Sequence[LayerMemory]) -> tuple[Estimate, Estimate]:
     """Return the medians of all and of what is shared, in kB."""
     return (
         intervals.over_launches([one.memory / BYTES_PER_KB for one in some]),

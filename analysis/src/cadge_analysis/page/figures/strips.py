@@ -18,7 +18,7 @@ from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures.main_figure import FigureSource, drawn
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.numbers import Numbers
-from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
+from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, LaunchEffect, drift, launches
 
 say = partial(messages.say, "figures")
 
@@ -61,7 +61,7 @@ def strips_figure(source: FigureSource, numbers: Mapping[str, Numbers] | None = 
 
 
 def _strip(
-    place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: LaunchDrift | None, begin: datetime
+    place: str, ran: Sequence[LaunchEffect], minutes: Mapping[str, float], found: LaunchDrift | None, begin: datetime
 ) -> Strip:
     middle = median(one.effect for one in ran if one.effect)
     return Strip(
@@ -89,7 +89,7 @@ def _ends(middle: float, found: LaunchDrift) -> tuple[float, float]:
     return middle / found.factor**0.5, middle * found.factor**0.5
 
 
-def _probe_strip(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place: str) -> Strip:
+def _probe_strip(name: str, ran: Sequence[LaunchEffect], minutes: Mapping[str, float], place: str) -> Strip:
     """Return the strip of what a machine probe measured; where none of effects stands above it, it names its place."""
     seen = [one for one in ran if name in one.probed]
     usual = median(one.probed[name] for one in seen)
@@ -117,7 +117,7 @@ def _drift_text(place: str, found: LaunchDrift | None, begin: datetime) -> str:
     return say("strips.drift", where=where, change=change, over=over, sure=sure)
 
 
-def _spoken_text(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
+def _spoken_text(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
         return say("strips.probe_alone", n=len(ran))
@@ -126,7 +126,7 @@ def _spoken_text(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], b
     return say("strips.effects", n=len(ran), span=span, said=said.capitalize())
 
 
-def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
+def _caption(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
     seen = dict.fromkeys(
         PROBE_LABELS[next(name for name in MACHINE_PROBES if any(name in one.probed for one in here))]
@@ -143,7 +143,7 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin
     return say("strips.marks", below=below, tagged=tagged, rejected=rejected, few=few, drifted=drifted)
 
 
-def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
+def _table(ran: Sequence[LaunchEffect], minutes: Mapping[str, float]) -> DataTable:
     """Return a row a launch, in the order of time; of very many those that something is said of, the farthest first."""
     shown = list(ran)
     if len(ran) > PLAIN_MAX:
@@ -183,15 +183,15 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
     )
 
 
-def _off(one: Ran) -> float:
+def _off(one: LaunchEffect) -> float:
     """Return how far a launch is off, for an order."""
     return abs(log(one.effect)) if one.effect else 0.0
 
 
-def _is_tagged(one: Ran) -> bool:
+def _is_tagged(one: LaunchEffect) -> bool:
     return 2 * max(one.disturbed, one.unsteady) > one.used
 
 
-def _is_notable(one: Ran) -> bool:
+def _is_notable(one: LaunchEffect) -> bool:
     off = one.effect is not None and not 1 / NOTABLE <= one.effect <= NOTABLE
     return off or _is_tagged(one) or one.rejected > 0

@@ -13,9 +13,9 @@ from cadge_analysis.blocks.model import SERIOUS, Item, Remark, Span
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.page.parts.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
+from cadge_analysis.stats.slow_hosts import WAITS, SlowUnit, Symptom, slow_hosts
 from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files
-from cadge_analysis.stats.transports import Strayed, strayed
+from cadge_analysis.stats.transports import PathDeviation, strayed
 
 say = partial(messages.say, "findings")
 
@@ -91,7 +91,7 @@ def _steered(data: Dataset) -> Iterator[Remark]:
 # ---- slow hosts ----
 
 
-def _slow(slow: Slow, data: Dataset) -> Remark:
+def _slow(slow: SlowUnit, data: Dataset) -> Remark:
     who = f"Host {words.isolated(slow.host)} is slow"
     if slow.processor is not None:
         who = say("findings.slow_processor", processor=slow.processor, host=words.isolated(slow.host))
@@ -119,7 +119,7 @@ def _symptom(symptom: Symptom, *, one_other: bool) -> str:
     return f"{slower} {ratio} as long ({launches})"
 
 
-def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
+def _facts_apart(slow: SlowUnit, data: Dataset) -> Iterator[str]:
     """Yield facts of a slow host that no other host of the campaign has."""
     mine = next((node for node in data.nodes if node.host == slow.host), None)
     others = [node for node in data.nodes if node.host != slow.host]
@@ -133,12 +133,12 @@ def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
 # ---- paths ----
 
 
-def _shared(way: Strayed) -> Remark:
+def _shared(way: PathDeviation) -> Remark:
     """Return the finding with the share of the layer's attempts that it touches."""
     return replace(_went(way), share=way.often / way.of if way.of else 0.0)
 
 
-def _went(way: Strayed) -> Remark:
+def _went(way: PathDeviation) -> Remark:
     who, where = words.isolated(way.series.label), words.PLACES[way.place]
     often = f"{units.grouped(way.often)} of {units.count_of(way.of, 'attempt')}"
     have = "has" if way.often == 1 else "have"
@@ -161,7 +161,7 @@ def _went(way: Strayed) -> Remark:
     return _finding("refused", f"{who} had no transport", said)
 
 
-def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Remark]:
+def _elsewhere(ways: Sequence[PathDeviation]) -> Iterator[Remark]:
     """Yield one sentence a place: what passes by beside a sweep is seen with whatever is measured then."""
     for place in dict.fromkeys(way.place for way in ways):
         here = [way for way in ways if way.place == place]
@@ -175,7 +175,7 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Remark]:
         yield _finding("wrong transport", say("findings.stray_title"), text, serious=True)
 
 
-def _apart(way: Strayed) -> Remark:
+def _apart(way: PathDeviation) -> Remark:
     where = words.PLACES[way.place]
     named = [words.isolated(peer) for peer in way.peers[:PEERS_NAMED]]
     if len(way.peers) > PEERS_NAMED:

@@ -11,7 +11,7 @@ from cadge_analysis import messages, units
 from cadge_analysis.blocks.make import plain_table
 from cadge_analysis.blocks.model import Table
 from cadge_analysis.models.fit import TOLERANCE
-from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Piece, Refused
+from cadge_analysis.models.loggp import LayerFit, MissingNumber, ModelLine, ModelNumber, Piece
 
 say = partial(messages.say, "report")
 
@@ -37,7 +37,7 @@ _NOTHING = ""
 """In place of the reason where no size gave a value: such rows become one."""
 
 
-def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]) -> tuple[Table, ...]:
+def model_tables(fits: Sequence[LayerFit], why_not: Callable[[str, str, str], str]) -> tuple[Table, ...]:
     """Return the fits of one pattern at one place, what was refused, and what they predict of points held out.
 
     why_not: of pattern, place and wait mode, why nothing may be concluded of them; "" where it may.
@@ -89,7 +89,7 @@ def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def _first(one: Fitted) -> tuple[str, ...]:
+def _first(one: LayerFit) -> tuple[str, ...]:
     return one.label, one.wait, ", ".join(f"{name} {value}" for name, value in one.choices.items())
 
 
@@ -97,14 +97,14 @@ def _sizes(piece: Piece) -> str:
     return f"{units.size(piece.from_bytes)} \u2026 {units.size(piece.to_bytes)}"
 
 
-def _rows(one: Fitted) -> Iterator[tuple[str, ...]]:
-    if isinstance(one.model, Refused):
+def _rows(one: LayerFit) -> Iterator[tuple[str, ...]]:
+    if isinstance(one.model, MissingNumber):
         return
     for number, piece in enumerate(one.model.pieces):
         yield (*_piece(piece, one.model.latency_ns if number == 0 else None), units.grouped(one.launches))
 
 
-def _piece(piece: Piece, latency: ModelNumber | Refused | None) -> tuple[str, ...]:
+def _piece(piece: Piece, latency: ModelNumber | MissingNumber | None) -> tuple[str, ...]:
     ends = (piece.from_bytes, piece.to_bytes)
     per_byte = piece.gap.per_byte_ns
     return (
@@ -119,33 +119,33 @@ def _piece(piece: Piece, latency: ModelNumber | Refused | None) -> tuple[str, ..
     )
 
 
-def _refused(one: Fitted) -> Iterator[tuple[str, ...]]:
-    if isinstance(one.model, Refused):
+def _refused(one: LayerFit) -> Iterator[tuple[str, ...]]:
+    if isinstance(one.model, MissingNumber):
         yield _EVERY, "the fit", one.model.refused
         return
-    if isinstance(one.model.latency_ns, Refused):
+    if isinstance(one.model.latency_ns, MissingNumber):
         yield _sizes(one.model.pieces[0]), "L", one.model.latency_ns.refused
     for piece in one.model.pieces:
         for sign, found in (("o_s", piece.send), ("o_r", piece.receive)):
-            if isinstance(found, Refused):
+            if isinstance(found, MissingNumber):
                 yield _sizes(piece), sign, _NOTHING if found.known == 0 else found.refused
 
 
-def _latency(found: ModelNumber | Refused) -> str:
-    return units.MISSING if isinstance(found, Refused) else _number(found, 1 / units.NS_PER_US)
+def _latency(found: ModelNumber | MissingNumber) -> str:
+    return units.MISSING if isinstance(found, MissingNumber) else _number(found, 1 / units.NS_PER_US)
 
 
 def _number(found: ModelNumber, scale: float) -> str:
     return f"{units.sig3(found.value * scale)}{units.ends(found.low, found.high, scale)}"
 
 
-def _line(found: ModelLine | Refused, ends: tuple[int, int]) -> str:
-    if isinstance(found, Refused):
+def _line(found: ModelLine | MissingNumber, ends: tuple[int, int]) -> str:
+    if isinstance(found, MissingNumber):
         return units.MISSING
     return " \u2026 ".join(units.us(found.at(size)) for size in ends)
 
 
-def _held_out(one: Fitted, why_not: Callable[[str, str, str], str]) -> Iterator[tuple[str, ...]]:
+def _held_out(one: LayerFit, why_not: Callable[[str, str, str], str]) -> Iterator[tuple[str, ...]]:
     held = why_not(one.pattern, one.place, one.wait)
     for found in one.held_out:
         worst = units.percent(found.worst_error, 0).replace("-", units.MINUS)

@@ -42,7 +42,7 @@ Answering = Callable[[Row], Reply]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _CaseQuestion:
     """A question to all layers of a case: `reply` makes the cell of one that was measured. `measure` ranks, or None.
 
     `unlike`: why nothing is ranked by it, where layers stand at unlike loads.
@@ -98,20 +98,20 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
 # ---- which questions ----
 
 
-def _asked(comparison: Comparison, spot: tuple[str, str]) -> list[_Asked]:
+def _asked(comparison: Comparison, spot: tuple[str, str]) -> list[_CaseQuestion]:
     """Return the questions at a place and in a wait mode: those of the first screen, then one of each other pattern."""
     rows = [row for row in comparison.rows if (row.cell.case.place, row.cell.case.wait) == spot]
     patterns = {row.cell.case.pattern for row in rows}
     files = {name: file for name, file in comparison.data.patterns.items() if name in patterns}
     leading = first_screen(files)
-    found: list[_Asked] = []
+    found: list[_CaseQuestion] = []
     for pattern in (*leading, *(name for name in files if name not in leading)):
         members = [row for row in rows if row.cell.case.pattern == pattern]
         found += _of_pattern(members, in_full=pattern in leading)
     return found
 
 
-def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
+def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_CaseQuestion]:
     case = answering(rows)
     if case is None:
         return
@@ -126,7 +126,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
             yield _main(cases[further], rows)
     what = f"{words.pattern(case)} {words.stands_at(case)}"
     apart = _unlike(case, rows)
-    yield _Asked(
+    yield _CaseQuestion(
         case=case,
         head=f"{what}, p99",
         of=f"p99, {file.main_quantity.title}",
@@ -136,7 +136,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
     )
     if any("cpu" in row.numbers.costs.of for row in rows if row.cell.case == case):
         noun = file.words.operations.partition("/")[0].removesuffix("s")
-        yield _Asked(
+        yield _CaseQuestion(
             case=case,
             head=f"{what}, CPU",
             of=say("questions.processors", noun=noun),
@@ -151,10 +151,10 @@ def _unlike(case: Case, rows: Iterable[Row]) -> str:
     return unlike(cells) if len(cells) > 1 else ""
 
 
-def _main(case: Case, rows: Sequence[Row]) -> _Asked:
+def _main(case: Case, rows: Sequence[Row]) -> _CaseQuestion:
     quantity = case.file.main_quantity
     what = f"p50, {quantity.title}" if quantity.kind == "histogram" else quantity.title
-    return _Asked(
+    return _CaseQuestion(
         case=case,
         head=f"{words.pattern(case)} {words.stands_at(case)}",
         of=what,
@@ -165,7 +165,7 @@ def _main(case: Case, rows: Sequence[Row]) -> _Asked:
     )
 
 
-def _parts(asked: Sequence[_Asked]) -> list[Sequence[_Asked]]:
+def _parts(asked: Sequence[_CaseQuestion]) -> list[Sequence[_CaseQuestion]]:
     return [asked[at : at + QUESTIONS_MOST] for at in range(0, len(asked), QUESTIONS_MOST)]
 
 
@@ -222,7 +222,7 @@ def bar(ratio: float, *, more_is_better: bool) -> str:
 
 
 def _ranked(
-    comparison: Comparison, verdicts: CampaignVerdicts, asked: Sequence[_Asked]
+    comparison: Comparison, verdicts: CampaignVerdicts, asked: Sequence[_CaseQuestion]
 ) -> dict[tuple[Case, str], Groups]:
     """Return the groups of each case by main quantity and by p99; none where verdicts on these are withheld."""
     found: dict[tuple[Case, str], Groups] = {}
@@ -244,7 +244,9 @@ def ranks(groups: Groups) -> dict[Series, tuple[int, int]]:
     return found
 
 
-def _table(title: str, asked: Sequence[_Asked], made: _MatrixSource, cells: Sequence[Cell], *, opened: bool) -> Matrix:
+def _table(
+    title: str, asked: Sequence[_CaseQuestion], made: _MatrixSource, cells: Sequence[Cell], *, opened: bool
+) -> Matrix:
     columns = [_column(one, made, cells) for one in asked]
     first, first_ranks = columns[0], _ranks_of(asked[0], made.ranked)
     series = {cell.series for cell in cells}
@@ -277,7 +279,7 @@ def _table(title: str, asked: Sequence[_Asked], made: _MatrixSource, cells: Sequ
     )
 
 
-def _value(reply: Reply, asked: _Asked) -> float | None:
+def _value(reply: Reply, asked: _CaseQuestion) -> float | None:
     """Return what sorts a reply: small is good; None where it has no value."""
     if reply.reason or not reply.raw:
         return None
@@ -285,7 +287,7 @@ def _value(reply: Reply, asked: _Asked) -> float | None:
     return -value if asked.case.file.main_quantity.better == "high" else value
 
 
-def _ranks_of(asked: _Asked, ranked: Mapping[tuple[Case, str], Groups]) -> dict[Series, tuple[int, int]]:
+def _ranks_of(asked: _CaseQuestion, ranked: Mapping[tuple[Case, str], Groups]) -> dict[Series, tuple[int, int]]:
     """Return the ranks of a question; none where all layers make one group, which says nothing of any of them."""
     groups = ranked.get((asked.case, asked.measure.ending), ()) if asked.measure else ()
     return {} if _is_undecided(groups) else ranks(groups)
@@ -295,7 +297,7 @@ def _is_undecided(groups: Groups) -> bool:
     return len(groups) == 1 and len(groups[0]) > 1
 
 
-def _column(asked: _Asked, made: _MatrixSource, cells: Sequence[Cell]) -> dict[Series, Reply]:
+def _column(asked: _CaseQuestion, made: _MatrixSource, cells: Sequence[Cell]) -> dict[Series, Reply]:
     """Return the replies of all layers of a table to one question."""
     rows = {row.cell.series: row for row in made.comparison.rows if row.cell.case == asked.case}
     points = {cell.series: cell for cell in cells if cell.case == asked.case}

@@ -17,9 +17,9 @@ from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.versus import change_words, drift_words
-from cadge_analysis.versus.against import Against, Change
+from cadge_analysis.versus.against import Change, SideComparison
 from cadge_analysis.versus.conditions import merged
-from cadge_analysis.versus.moved import Moved
+from cadge_analysis.versus.moved import Movement
 
 say = partial(messages.say, "report")
 
@@ -33,7 +33,7 @@ PLANNED = ("command",)
 """What differs wherever two commands do, and says nothing of the measurement by itself."""
 
 
-def since(found: Against, data: Dataset) -> Region:
+def since(found: SideComparison, data: Dataset) -> Region:
     """Return the tables of what is said beside an earlier campaign; its sentences stand at the top of the page."""
     note = say(
         "since.note",
@@ -46,17 +46,17 @@ def since(found: Against, data: Dataset) -> Region:
     return Region(id="since", title=f"Since campaign {found.first}", blocks=(lede(note), *tables))
 
 
-def findings_of(found: Against) -> tuple[Item, ...]:
+def findings_of(found: SideComparison) -> tuple[Item, ...]:
     """Return the sentences of the first screen: conditions, what became of the layers, and the machine itself."""
     return tuple(_findings(found))
 
 
-def machine_tables(found: Against) -> tuple[Table, ...]:
+def machine_tables(found: SideComparison) -> tuple[Table, ...]:
     """Return what the machine did between two campaigns; nothing of one campaign."""
     return tuple(filter(None, (_drift(found), _machine(found))))
 
 
-def _findings(found: Against) -> Iterator[Item]:
+def _findings(found: SideComparison) -> Iterator[Item]:
     yield from _of_conditions(found)
     slower, faster = (
         [change for change in found.changes if change.judged.verdict is verdict]
@@ -74,7 +74,7 @@ def _findings(found: Against) -> Iterator[Item]:
         yield Item(kind="refused", role="" if found.changes else SERIOUS, spans=spans)
 
 
-def _of_conditions(found: Against) -> Iterator[Item]:
+def _of_conditions(found: SideComparison) -> Iterator[Item]:
     def order(what: str) -> int:
         return next((rank for rank, name in enumerate(FIRST) if what.startswith(name)), len(FIRST))
 
@@ -100,11 +100,11 @@ def _of_conditions(found: Against) -> Iterator[Item]:
         yield Item(kind="conditions", spans=spans)
 
 
-def _first(found: Against) -> str:
+def _first(found: SideComparison) -> str:
     return found.first if found.paired else f"campaign {found.first}"
 
 
-def _together(found: Against) -> Iterator[Item]:
+def _together(found: SideComparison) -> Iterator[Item]:
     """Say where layers moved and floors did not: a change of something that all of them share is no drift."""
     if found.changes and all(change.judged.withheld for change in found.changes):
         return
@@ -120,7 +120,7 @@ def _together(found: Against) -> Iterator[Item]:
         yield Item(kind="together", role=SERIOUS if slower else "", spans=(head, Span(said)))
 
 
-def _of_drift(found: Against) -> Iterator[Item]:
+def _of_drift(found: SideComparison) -> Iterator[Item]:
     """Say where everything moved by more than what counts as the same: that is taken out of each change."""
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
@@ -129,7 +129,7 @@ def _of_drift(found: Against) -> Iterator[Item]:
         yield Item(kind="machine", spans=(head, Span(said)))
 
 
-def _of_machine(found: Against) -> Iterator[Item]:
+def _of_machine(found: SideComparison) -> Iterator[Item]:
     """Say where the machine itself changed by more than what counts as the same: changes of layers may be its."""
     beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
     if beyond:
@@ -140,7 +140,7 @@ def _of_machine(found: Against) -> Iterator[Item]:
         yield Item(kind="machine", spans=spans)
 
 
-def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Item:
+def _regression(found: SideComparison, slower: Sequence[Change], faster: Sequence[Change]) -> Item:
     head = f"{found.second} beside {found.first}: " if found.paired else f"Since {_first(found)} "
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     rest = []
@@ -224,14 +224,14 @@ def _share(log_ratio: float) -> float:
 # ---- tables ----
 
 
-def _conditions(found: Against) -> Table | None:
+def _conditions(found: SideComparison) -> Table | None:
     if not found.conditions:
         return None
     rows = tuple((one.what, one.first or "nothing", one.second or "nothing") for one in found.conditions)
     return plain_table(title=say("since.conditions_title"), columns=("condition", "then", "now"), rows=rows)
 
 
-def _machine(found: Against) -> Table | None:
+def _machine(found: SideComparison) -> Table | None:
     if not found.moved:
         return None
     rows = tuple((one.what, units.times(one.ratio), _spread(one)) for one in found.moved)
@@ -239,11 +239,11 @@ def _machine(found: Against) -> Table | None:
     return plain_table(title=title, columns=("what", "now / then", "least and most"), rows=rows)
 
 
-def _spread(one: Moved) -> str:
+def _spread(one: Movement) -> str:
     return f"{units.times(one.least)} to {units.times(one.most)}, of {one.parts}" if one.parts > 1 else ""
 
 
-def _changes(found: Against) -> Table | None:
+def _changes(found: SideComparison) -> Table | None:
     if not found.changes:
         return None
     rows = [
@@ -266,7 +266,7 @@ def _changes(found: Against) -> Table | None:
     )
 
 
-def _drift(found: Against) -> Table | None:
+def _drift(found: SideComparison) -> Table | None:
     rows = [(drift_words.where(one), drift_words.moved_alike(one)) for one in found.drift]
     if found.drift_is_unknown:
         rows.append(("the others", drift_words.unknown(has_usual=bool(found.usual))))
@@ -274,7 +274,7 @@ def _drift(found: Against) -> Table | None:
     return plain_table(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
 
 
-def _left(found: Against) -> Table | None:
+def _left(found: SideComparison) -> Table | None:
     counts = [("refused", found.refused), (say("since.one_campaign"), found.missing)]
     rows = tuple((what, why, units.grouped(often)) for what, of in counts for why, often in of.items())
     return (

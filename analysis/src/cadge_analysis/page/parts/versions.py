@@ -21,7 +21,7 @@ from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.versus import change_words
-from cadge_analysis.versus.against import Against, Change, against
+from cadge_analysis.versus.against import Change, SideComparison, against
 from cadge_analysis.versus.sides import Side
 from cadge_results.plugins.build import AT, adapter_of
 
@@ -61,7 +61,7 @@ def _groups(data: Dataset) -> list[list[Series]]:
     return [several for several in ordered if len(several) > 1]
 
 
-def _held(data: Dataset, first: Series, second: Series, delta: float) -> Against:
+def _held(data: Dataset, first: Series, second: Series, delta: float) -> SideComparison:
     return against(Side(first.label, data, first), Side(second.label, data, second), delta)
 
 
@@ -95,7 +95,7 @@ def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> 
     return plain_table(title="What was loaded", columns=HEADS, rows=tuple(rows))
 
 
-def _changes(found: Against) -> Table | None:
+def _changes(found: SideComparison) -> Table | None:
     if not found.changes:
         return None
     order = sorted(found.changes, key=_place_of)
@@ -118,7 +118,7 @@ def _place_of(change: Change) -> tuple[str, int, str, int, str]:
     return case.pattern, words.PLACE_ORDER.index(case.place), case.wait, case.size, change.workload
 
 
-def _left(found: Against) -> Table | None:
+def _left(found: SideComparison) -> Table | None:
     """Return what could not be compared, and why."""
     counts = {**found.refused, **found.missing}
     rows = tuple((why, units.grouped(often)) for why, often in counts.items())

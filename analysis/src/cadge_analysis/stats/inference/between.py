@@ -74,7 +74,7 @@ class CellMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Between:
+class CampaignDrift:
     """Drift between two campaigns, of cells that are alike. Logarithms: above 0 the second took longer.
 
     `common`: what is taken for the machine's part; `spread`: the standard deviation of what is left of a cell's drift;
@@ -103,7 +103,7 @@ class Between:
         return self.spread * sqrt(1 + pi / 2 / max(1, self.common.launches))
 
 
-def between(cells: Sequence[CellMove], *, without: str = "") -> Between | None:
+def between(cells: Sequence[CellMove], *, without: str = "") -> CampaignDrift | None:
     """Return the drift that cells show; None where they are of too few series.
 
     without: a layer that is judged by the others, and has no part in it.
@@ -117,7 +117,7 @@ def between(cells: Sequence[CellMove], *, without: str = "") -> Between | None:
         return None
     apart = is_apart(of_layers, of_floors)
     groups = [[one for one in cells if one.is_floor is kind] for kind in (False, True)] if apart else [cells]
-    return Between(
+    return CampaignDrift(
         common=over_launches(of_floors if apart else every),
         spread=spread_of(groups),
         freedom=EFFICIENCY * (len(every) + bool(without) - (3 if apart else 2)),
@@ -161,7 +161,7 @@ def _quartile_apart(groups: Sequence[Sequence[CellMove]]) -> float:
     Pairs are counted, not made: of n cells those not farther apart than x take n log n steps, and the quartile is the
     least x that has a quarter of them. Halving the distance of two floats, as the whole numbers that order them, ends.
     """
-    every = [_Ordered.of(cells) for cells in groups]
+    every = [_ShiftOrder.of(cells) for cells in groups]
 
     def twice_within(most: float) -> int:
         return sum(one.twice_within(most) for one in every)
@@ -180,7 +180,7 @@ def _quartile_apart(groups: Sequence[Sequence[CellMove]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
+class _ShiftOrder:
     """Cells in the order of their shifts, with the number of each one's series.
 
     `before`: of each place and series, how many of its cells come before.
@@ -191,7 +191,7 @@ class _Ordered:
     before: NDArray[np.int32]
 
     @classmethod
-    def of(cls, cells: Sequence[CellMove]) -> _Ordered:
+    def of(cls, cells: Sequence[CellMove]) -> _ShiftOrder:
         """Sort cells."""
         shifts = np.array([one.shift for one in cells])
         order = shifts.argsort()

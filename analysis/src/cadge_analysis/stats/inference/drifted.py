@@ -23,7 +23,7 @@ from cadge_analysis.stats.inference.student import reach, two_sided_tail
 
 
 @dataclass(frozen=True)
-class Drifted:
+class ShiftEstimate:
     """A shift and the drift that is in it. `commons`: what may be the machine's part; the last one is taken out.
 
     `error` and `freedom`: the standard deviation of what the machine did beyond that, and how well it is known.
@@ -87,6 +87,6 @@ class Drifted:
         away = sqrt(room**2 - half**2)
         return two_sided_tail(away / self.error if self.error else inf, self.freedom)
 
-    def mirrored(self) -> Drifted:
+    def mirrored(self) -> ShiftEstimate:
         """Return the same as seen from the other side."""
-        return Drifted(self.shift.mirrored(), tuple(-common for common in self.commons), self.error, self.freedom)
+        return ShiftEstimate(self.shift.mirrored(), tuple(-common for common in self.commons), self.error, self.freedom)

@@ -165,7 +165,7 @@ def may_have_two_levels(logs: Sequence[float], scatter: Scatter = Scatter()) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
+class ProbeSplit:
     """A machine probe that was never the same in both groups: its middle beside the lower and the upper one, in ns."""
 
     probe: str
@@ -173,7 +173,7 @@ class Apart:
     high_ns: float
 
 
-def separating_probes(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]]) -> tuple[Apart, ...]:
+def separating_probes(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]]) -> tuple[ProbeSplit, ...]:
     """Return the machine probes that separate a row's groups; a launch is its value, and what was measured beside it.
 
     Then the machine was in two states, and the layer need not be.
@@ -187,7 +187,7 @@ def separating_probes(found: Modes, launches: Sequence[tuple[float, Mapping[str,
             continue
         low_ns, high_ns = median(below), median(above)
         if max(low_ns, high_ns) >= (1 + APART) * min(low_ns, high_ns):
-            told.append(Apart(probe=probe, low_ns=low_ns, high_ns=high_ns))
+            told.append(ProbeSplit(probe=probe, low_ns=low_ns, high_ns=high_ns))
     return tuple(told)
 
 

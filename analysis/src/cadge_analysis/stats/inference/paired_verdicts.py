@@ -77,7 +77,7 @@ class PairedVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _LookResult:
     """What one look shows: the values, and how surely they speak for each finding."""
 
     values: tuple[float, ...]
@@ -87,7 +87,7 @@ class _Seen:
     two_levels: bool
 
 
-def _seen(pairs: Pairs, delta: float, looks: LookPlan, levels: Levels | None) -> _Seen | None:
+def _seen(pairs: Pairs, delta: float, looks: LookPlan, levels: Levels | None) -> _LookResult | None:
     look = looks.reached(len(pairs))
     if look is None:
         return None
@@ -98,7 +98,7 @@ def _seen(pairs: Pairs, delta: float, looks: LookPlan, levels: Levels | None) ->
         p_same=looks.p_outside(look, values, bounds(delta), levels=seen),
         interval=partial(looks.interval, look, values, levels=seen),
     )
-    return _Seen(values=values, look=look, looks=looks, evidence=evidence, two_levels=levels is not None)
+    return _LookResult(values=values, look=look, looks=looks, evidence=evidence, two_levels=levels is not None)
 
 
 def _unseen(
@@ -127,7 +127,7 @@ def unsaid(looks: LookPlan) -> PairedVerdict:
     return _unseen({}, looks, ERROR, 0.0, two_levels=False, withheld=True)
 
 
-def _more(seen: _Seen, level: float) -> int | None:
+def _more(seen: _LookResult, level: float) -> int | None:
     """Return how many launches are missing before any could decide, even if all agree; None: none are.
 
     None also for two levels, and of several epochs.
@@ -138,7 +138,7 @@ def _more(seen: _Seen, level: float) -> int | None:
     return missing if missing > 0 else None
 
 
-def _verdict(seen: _Seen, delta: float, level: float, correlation: float) -> PairedVerdict:
+def _verdict(seen: _LookResult, delta: float, level: float, correlation: float) -> PairedVerdict:
     found = said(seen.evidence, delta, level)
     is_open = found.says == Verdict.UNKNOWN
     return PairedVerdict(

@@ -11,7 +11,7 @@ Two campaigns are not paired. The shift is the median of all differences between
 other (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963, p. 598), with the interval and the p of the rank
 sum (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, sections 4.1 to 4.3). That takes
 launches for independent and both sides for alike but for the shift; what the machine did between two campaigns is in
-it. `Drifted` takes that out, as far as it is known (between.py).
+it. `ShiftEstimate` takes that out, as far as it is known (between.py).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from itertools import count
 from math import comb, log1p
 from typing import Literal
 
-from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.families import level_of_choice
 from cadge_analysis.stats.inference.sequential import ERROR
 
@@ -101,7 +101,7 @@ def said(evidence: Evidence, delta: float, level: float) -> QuantityVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class IntervalVerdict:
     """A verdict, the interval that it is read from, that one's level, and the p after adjustment.
 
     The interval is of log-ratios of the quantity itself, whatever is better; None where nothing is refused at the
@@ -129,7 +129,7 @@ def adjusted(ps: Sequence[float]) -> list[float]:
     return found
 
 
-def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: float) -> list[Judged]:
+def judge(shifts: Sequence[tuple[ShiftEstimate, Literal["low", "high"]]], margin: float) -> list[IntervalVerdict]:
     """Judge shifts of one family, each with what is better. `margin`: 0.05 for 5 %."""
     family = [_evidence(shift, margin) for shift, _ in shifts]
     level = level_chosen(family, len(family))
@@ -140,7 +140,7 @@ def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: floa
         is_open = says is Verdict.UNKNOWN
         drift = shift.beyond(level) if is_open else 0.0
         found.append(
-            Judged(
+            IntervalVerdict(
                 verdict=says,
                 p=p,
                 interval=read.interval,
@@ -155,17 +155,17 @@ def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: floa
 MIRRORED = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 
 
-def _evidence(shift: Drifted, margin: float) -> Evidence:
+def _evidence(shift: ShiftEstimate, margin: float) -> Evidence:
     return Evidence(p=shift.p, p_same=shift.p_outside(*bounds(margin)), interval=shift.interval)
 
 
-def _reach(drifted: Drifted, margin: float) -> float:
+def _reach(drifted: ShiftEstimate, margin: float) -> float:
     """Return how far an interval may reach: not to zero where the shift is beyond the margin, else within it."""
     away = abs(drifted.log_ratio)
     return away if away > margin else margin - away
 
 
-def _more(drifted: Drifted, margin: float, family: int) -> int | None:
+def _more(drifted: ShiftEstimate, margin: float, family: int) -> int | None:
     """Return how many launches of each side are missing before any could decide; None: none are."""
     shift = drifted.shift
     least = LAUNCHES_FOR_AN_INTERVAL[shift.paired]

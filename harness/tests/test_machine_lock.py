@@ -233,16 +233,6 @@ def test_nobody_is_blamed_where_nobody_measures(quiet: Checkout, cadge: Cadge) -
     assert Store(quiet.campaigns).open("last").meta.problems == ()
 
 
-def test_the_variable_of_the_old_option_is_refused(
-    checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert checkout
-    monkeypatch.setenv("CADGE_WAIT", "0")
-    answer = cadge(*RUN)
-    assert (answer.code, answer.out) == (2, "")
-    assert "CADGE_QUEUE" in answer.err
-
-
 def test_a_sweep_of_ones_own_is_waited_for(
     checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

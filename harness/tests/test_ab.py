@@ -378,7 +378,7 @@ def test_a_delay_planted_in_an_adapter_is_found(tmp_path: Path) -> None:
         timeout=1500,
     )
     answer = json.loads(done.stdout)
-    assert answer["code"] in {1, 8}, done.stderr  # 1: other work had some launches
+    assert answer["code"] in {0, 1, 8}, done.stderr  # 0: verdicts are withheld; 1: other work had some launches
     assert answer["data"]["layers"] == {"sockets-tcp": "changed", "sockets-unix": "equal"}
     [cell] = answer["data"]["comparison"]["pairs"]
     assert cell["measured_ratio"] > 1.2

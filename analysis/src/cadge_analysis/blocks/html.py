@@ -108,7 +108,7 @@ def printed_parts(page: PageDocument, sections: PrintedSections | None = None) -
 
 
 def _whole_lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Cut pieces anew, after lines alone."""
+    """Cut pieces again, so that each ends with a line."""
     left = ""
     for piece in pieces:
         lines, end, left = f"{left}{piece}".rpartition("\n")

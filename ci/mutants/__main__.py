@@ -81,7 +81,7 @@ class CallMap:
 
 def find_called(folder: Path, jobs: int) -> None:
     """Run all tests of the analysis, and let each process write what they call."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pytest", *PYTEST, "-n", str(jobs), *ALL_TESTS]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "CADGE_CALLED": str(folder)}, check=False)
 
@@ -173,7 +173,7 @@ def main() -> int:
     status = 0
     with tempfile.TemporaryDirectory(prefix="cadge-called-") as scratch:
         folder = given.called or Path(scratch) / "called"
-        if not folder.exists():
+        if not folder.exists() or not any(folder.iterdir()):
             find_called(folder, given.jobs)
         called = CallMap(folder)
     for package in given.package or kept["killed_least"]:

@@ -167,6 +167,11 @@ class SideComparison:
         of_campaigns = not self.paired and not self.across_hosts
         return of_campaigns and sum(one.cells for one in self.drift) < len(self.changes)
 
+    @property
+    def silent(self) -> int:
+        """How many cells could have no verdict, however large their difference."""
+        return sum(change.judged.is_silent for change in self.changes)
+
     def count(self, verdict: Verdict) -> int:
         """How many cells have this verdict."""
         return sum(change.judged.verdict is verdict for change in self.changes)

@@ -27,10 +27,13 @@ EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing that --fail-on names was found\n"
     "  2  an option or a side is wrong, or several cells have that name\n"
-    "  5  nothing can be compared, with the reasons; no such campaign or cell\n"
+    "  5  nothing can be compared, with the reasons; no such campaign or cell;\n"
+    "     --fail-on slower or faster has no answer: verdicts are withheld, or launches are too few\n"
     "  8  --fail-on found what it names"
 )
 KINDS = ("slower", "faster", "missing", "refused", "undecided")
+VERDICTS = ("slower", "faster")
+"""Kinds that need a verdict: without one there is no answer."""
 OF_VERDICTS = {"slower": "slower", "faster": "faster", "undecided": "cannot tell"}
 LISTED_MOST = 60
 """So many cells stand in the table; the page and --json have all, and so has --all."""
@@ -47,7 +50,7 @@ fail_on_option = click.option(
     multiple=True,
     metavar="WHAT",
     help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), undecided, refused, or "
-    "missing in the second.",
+    "missing in the second. Exit with 5 where verdicts are withheld, as that answers neither.",
 )
 
 
@@ -165,7 +168,13 @@ def code_of(found: SideComparison, wanted: Sequence[FailOn], output: Output) -> 
         limit = f" by {100 * one.share:.3g} % or more" if one.share else ""
         of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
         output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
-    return EXIT_CHANGED if failed else EXIT_OK
+    if failed:
+        return EXIT_CHANGED
+    unanswered = [one.kind for one in wanted if one.kind in VERDICTS] if found.silent else []
+    for kind in dict.fromkeys(unanswered):
+        why = found.withheld or say("compare.few_launches")
+        output.problem(say("compare.no_answer", kind=kind, left=found.silent, n=len(found.changes), why=why))
+    return EXIT_NOTHING if unanswered else EXIT_OK
 
 
 def fail_on_of(texts: Iterable[str]) -> list[FailOn]:
@@ -195,7 +204,7 @@ def _page(found: SideComparison, sides: tuple[Side, Side], vary: tuple[str, ...]
 
 def _fail_on(text: str) -> FailOn:
     kind, colon, share = text.partition(":")
-    if kind not in KINDS or (colon and kind not in ("slower", "faster")):
+    if kind not in KINDS or (colon and kind not in VERDICTS):
         raise UsageError(say("compare.fail_on", text=text))
     return FailOn(kind, share_of(share, f"--fail-on {kind}:") if colon else 0.0)
 

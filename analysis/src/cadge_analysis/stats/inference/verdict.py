@@ -118,6 +118,11 @@ class IntervalVerdict:
     drowned: bool = False
     withheld: bool = False
 
+    @property
+    def is_silent(self) -> bool:
+        """Tell whether no verdict was possible, however large the difference: withheld, or launches are too few."""
+        return self.verdict is Verdict.UNKNOWN and (self.withheld or self.interval is None)
+
 
 def adjusted(ps: Sequence[float]) -> list[float]:
     """Return each p as it counts among all of them, in the given order (Benjamini and Hochberg)."""

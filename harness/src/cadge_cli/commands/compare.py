@@ -28,7 +28,8 @@ EXIT_CODES = (
     "  0  compared; nothing that --fail-on names was found\n"
     "  2  an option or a side is wrong, or several cells have that name\n"
     "  5  nothing can be compared, with the reasons; no such campaign or cell;\n"
-    "     --fail-on slower or faster has no answer: verdicts are withheld, or launches are too few\n"
+    "     --fail-on slower or faster has no answer: verdicts are withheld,\n"
+    "     or launches are too few\n"
     "  8  --fail-on found what it names"
 )
 KINDS = ("slower", "faster", "missing", "refused", "undecided")

@@ -443,10 +443,10 @@ def named(**several: Outputs) -> Outputs:
 
 
 def stolen(record: LaunchRecord, number: int) -> LaunchRecord:
-    """Return a record of a launch that the hypervisor took time from, now and then with another library."""
+    """Return a record of a launch that the hypervisor and a quota took time from, now and then with another library."""
     raw = record.to_object()
     for load_ in raw["load"]:
-        load_["steal_ns"] = 90_000_000
+        load_ |= {"steal_ns": 90_000_000, "throttled_ns": 60_000_000}
     if number % 3 == 0:
         raw["result"]["library"]["stated_version"] = "9.9"
     if number % 3 == 1:

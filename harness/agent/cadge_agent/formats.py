@@ -126,8 +126,14 @@ class HostLink(TypedDict):
     after: Json
 
 
-class HostLoad(TypedDict):
-    """How busy the host was: 1-minute load average and time stolen by a hypervisor during the launch."""
+class HostLoadOptional(TypedDict, total=False):
+    """Keys of `HostLoad` that are left out where they say nothing."""
+
+    throttled_ns: int | None
+
+
+class HostLoad(HostLoadOptional):
+    """How busy the host was: 1-minute load average, and what a hypervisor and its control groups took in the launch."""
 
     host: str
     loadavg: float | None

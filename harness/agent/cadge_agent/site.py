@@ -18,6 +18,7 @@ from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch
 from cadge_agent.host.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
+from cadge_agent.host.quota import throttled_ns
 from cadge_agent.orders import OfProvider, Programs, Report
 from cadge_agent.provider import provider_of, with_provider
 from cadge_agent.shared_memory import SharedMemory
@@ -133,6 +134,7 @@ class HostSite:
             "link": {"xdp": xdp_attached(device), "offloads": offloads(device), "rate_bits": rate_of(device)},
             "loadavg": os.getloadavg()[0],
             "steal_ns": steal_ns(),
+            "throttled_ns": throttled_ns(),
         }
 
     def _uncounted(self, counted: Set[str]) -> list[str]:
@@ -228,6 +230,7 @@ class HostSite:
                 "host": self.name,
                 "loadavg": before["loadavg"],
                 "steal_ns": max(0, after["steal_ns"] - before["steal_ns"]),
+                "throttled_ns": _more(before["throttled_ns"], after["throttled_ns"]),
             },
             "shared_memory": {
                 "host": self.name,
@@ -258,6 +261,10 @@ class HostSite:
         self.memory.close()
         remove_own_folder(self.scratch)
         return removed
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else max(0, after - before)
 
 
 def endpoint_command(programs: Programs, oob: str) -> list[str]:

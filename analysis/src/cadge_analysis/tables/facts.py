@@ -34,6 +34,10 @@ def _integer(fact: str, *keys: str) -> Callable[[NodeFacts], int | None]:
     return of
 
 
+def _quota(facts: NodeFacts) -> float | None:
+    return float(facts.quota) if isinstance(facts.quota, int | float) else None
+
+
 _HOSTS: tuple[Field[NodeFacts], ...] = (
     Field("host", lambda facts: facts.host),
     Field("cpu_model", _text("cpu", "model name")),
@@ -44,6 +48,7 @@ _HOSTS: tuple[Field[NodeFacts], ...] = (
     Field("python", _text("python")),
     Field("virtualisation", _text("virtualisation")),
     Field("governor", _text("governor")),
+    Field("quota_processors", _quota),
     Field("clocksource", _text("clocksource", "current")),
     Field("thp", _text("thp")),
     Field("logical_cores", _integer("cores", "logical")),

@@ -199,6 +199,7 @@ _LAUNCH: tuple[Field[_Launch], ...] = (
     Field("interface_packets", partial(_passed, "packets")),
     Field("wall_ns", _at("record.result.wall_ns")),
     Field("steal_ns", lambda one: sum(found) if (found := _load(one, "steal_ns")) else None),
+    Field("throttled_ns", lambda one: sum(found) if (found := _load(one, "throttled_ns")) else None),
     Field("loadavg", lambda one: max(_load(one, "loadavg"), default=None)),
 )
 

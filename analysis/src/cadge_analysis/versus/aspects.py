@@ -169,7 +169,7 @@ def _hosts(side: Side, cell: Cell) -> Iterator[tuple[Key, str]]:
             continue
         for name, title in NODE_FACTS:
             value = getattr(node, name)
-            if name in PASSING:
+            if name in PASSING or value is None:
                 continue
             if isinstance(value, Mapping) and set(value) != {"unknown"}:
                 for member, inner in value.items():

@@ -23,6 +23,7 @@ from cadge_agent.host.abilities import in_child, try_af_xdp, try_namespaces, try
 from cadge_agent.host.configuration import configuration
 from cadge_agent.host.libraries import build_id, libraries, package_versions
 from cadge_agent.host.network import driver_of, offloads, xdp_attached
+from cadge_agent.host.quota import quota
 from cadge_agent.host.reading import read, unknown
 
 
@@ -51,6 +52,21 @@ def _boot() -> object:
 def _governor() -> object:
     found = {str(read(str(path))) for path in Path("/sys/devices/system/cpu").glob("cpu*/cpufreq/scaling_governor")}
     return sorted(found) if found else unknown("no frequency scaling is visible")
+
+
+def _frequency() -> object:
+    """Return what drives the frequency, the limits set for it (kHz), and whether it may go above the base."""
+    folders = sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq"))
+    if not folders:
+        return unknown("no frequency scaling is visible")
+    found: Json = {}
+    for name in ("scaling_driver", "scaling_min_freq", "scaling_max_freq"):
+        found[name] = ", ".join(sorted({str(read(f"{folder}/{name}")) for folder in folders}))
+    for name in ("cpufreq/boost", "intel_pstate/no_turbo"):
+        path = Path("/sys/devices/system/cpu", name)
+        if path.exists():
+            found[path.name] = read(str(path))
+    return found
 
 
 def _virtualisation(flags: list[str]) -> object:
@@ -128,6 +144,8 @@ def gather(
         "cores": cpu["cores"],
         "mitigations": mitigations or unknown("not stated by the kernel"),
         "governor": _governor(),
+        "frequency": _frequency(),
+        "quota": quota(),
         "autogroup": read("/proc/sys/kernel/sched_autogroup_enabled"),
         "virtualisation": _virtualisation(cpu["flags"]),
         "clocksource": {

@@ -12,6 +12,7 @@ from cadge_agent.errors import BadBlockError
 from cadge_agent.faults import fault, said
 from cadge_agent.formats import Block, BlockHost, Fault
 from cadge_agent.host.network import device_of
+from cadge_agent.host.quota import quota
 
 
 def refuse_unfit(block: Block, host: BlockHost) -> None:
@@ -67,7 +68,7 @@ def loopback_faults(host: BlockHost) -> Iterator[Fault]:
 
 
 def processor_faults(host: BlockHost) -> Iterator[Fault]:
-    """Say which processors of the inventory nothing can be pinned to here."""
+    """Say which processors of the inventory nothing can be pinned to here, and what a quota takes of them."""
     allowed = os.sched_getaffinity(0)
     if missing := [str(cpu) for cpu in host["cpus"] if cpu not in allowed]:
         what = "processor" if len(missing) == 1 else "processors"
@@ -75,6 +76,15 @@ def processor_faults(host: BlockHost) -> Iterator[Fault]:
             "processors",
             f"{host['name']} has no {what} {', '.join(missing)} for this user; it has {ranges(allowed)}",
             "Set its cadge_cpus in the inventory",
+        )
+    least = quota()
+    if isinstance(least, float) and least < len(host["cpus"] or allowed):
+        yield fault(
+            "processors",
+            f"{host['name']}: a control group allows {least:g} of its {len(host['cpus'] or allowed)} processors on "
+            "average: endpoints that poll are stopped for the rest of each period",
+            "Raise the quota of the group (cpu.max, cpu.cfs_quota_us), or ask the scheduler for whole processors",
+            only_warn=True,
         )
 
 

@@ -29,6 +29,10 @@ class NodeFacts(Document):
     cores: JsonValue = None
     mitigations: JsonValue = None
     governor: JsonValue = None
+    frequency: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
+    """What drives the processors' frequency, the limits set for it in kHz, and boost."""
+    quota: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
+    """How many processors control groups allow, on average over a period; "none" where they limit nothing."""
     autogroup: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
     """Whether the kernel shares processors out by session first (1), or by thread (0)."""
     virtualisation: JsonValue = None

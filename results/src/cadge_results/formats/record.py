@@ -54,11 +54,15 @@ class HostLink(Frozen):
 
 
 class HostLoad(Frozen):
-    """How busy the host was: 1-minute load average and time stolen by a hypervisor during the launch."""
+    """How busy the host was: 1-minute load average, and what a hypervisor and its control groups took in the launch.
+
+    throttled_ns: how long a quota of a control group held processes up; None where that is not known.
+    """
 
     host: str
     loadavg: float | None = None
     steal_ns: NonNegativeInt | None = None
+    throttled_ns: NonNegativeInt | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class HostSharedMemory(Frozen):

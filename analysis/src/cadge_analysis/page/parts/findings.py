@@ -24,7 +24,9 @@ USED_MOST = 64
 """Characters of a reason, and of a path that a library stated; the whole of both stands in tables below."""
 PEERS_NAMED = 3
 REASONS_MOST = 8
-OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation", "clocksource", "thp"})
+OF_SPEED = frozenset(
+    {"cpu", "cores", "governor", "frequency", "quota", "mitigations", "virtualisation", "clocksource", "thp"}
+)
 """Facts of a host that may be why it is slow."""
 NOTHING = say("findings.nothing")
 

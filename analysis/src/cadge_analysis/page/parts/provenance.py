@@ -37,6 +37,8 @@ NODE_FACTS = (
     ("cores", "cores"),
     ("mitigations", "mitigations"),
     ("governor", "frequency governor"),
+    ("frequency", "frequency (kHz)"),
+    ("quota", say("provenance.quota")),
     ("autogroup", say("provenance.autogroup")),
     ("virtualisation", "virtualisation"),
     ("clocksource", "clock source"),
@@ -56,8 +58,8 @@ NODE_FACTS = (
     ("can", "permitted"),
 )
 _UNNAMED = re.compile(r"(?<![^ ;])\?: ")
-_WHERE_NEEDED = {"programs", "configuration", "nodename"}
-"""Facts that a campaign has only where a point asks for them: no row where there is nothing."""
+_WHERE_NEEDED = {"programs", "configuration", "nodename", "frequency", "quota"}
+"""Facts that a campaign has only where a point asks for them, or since late: no row where there is nothing."""
 
 
 def plain(value: object) -> str:

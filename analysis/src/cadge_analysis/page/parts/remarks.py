@@ -22,7 +22,7 @@ from cadge_analysis.stats.numbers import OPERATIONS_MIN
 from cadge_analysis.stats.twin import TwinRate
 from cadge_results.plugins.parameter import Quantity
 
-_STEAL_SHARE = 0.01
+_TAKEN_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
 _DISTURBED_SHARE_MOST = 0.1
 _FEW_SHARE = 0.5
@@ -363,14 +363,14 @@ def _along(rows: Sequence[Row]) -> str:
 
 
 def _machine(data: Dataset) -> Iterator[Remark]:
-    shares = [
-        max((load.steal_ns or 0 for load in record.load), default=0) / record.result.wall_ns
-        for record in data.records
-        if record.result and record.result.wall_ns
-    ]
-    stolen = sum(share > _STEAL_SHARE for share in shares)
-    if stolen:
-        yield remark("stolen", some=stolen, every=len(data.records), worst=max(shares))
+    for kind, taken, serious in (("stolen", "steal_ns", False), ("throttled", "throttled_ns", True)):
+        shares = [
+            max((getattr(load, taken) or 0 for load in record.load), default=0) / record.result.wall_ns
+            for record in data.records
+            if record.result and record.result.wall_ns
+        ]
+        if some := sum(share > _TAKEN_SHARE for share in shares):
+            yield remark(kind, serious=serious, some=some, every=len(data.records), worst=max(shares))
     samples = [sample for cell in data.planned for sample in cell.samples]
     lost = sum(sample.lost for sample in samples)
     done = sum(sample.operations for sample in samples)

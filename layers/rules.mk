@@ -27,20 +27,24 @@ MODULE_LDFLAGS = $(ALL_LDFLAGS) -shared -Wl,--version-script=$(LAYERS_ROOT)/expo
 comma := ,
 Q := $(if $(V),,@)
 
-# Results of pkg-config, asked once for each set of packages. Library headers are not ours to warn about.
-packages-missing = $(strip $(foreach p,$(1),$(if $(shell $(PKG_CONFIG) --exists '$(p)' && echo yes),,$(p))))
-# Headers that the compiler does not find, for libraries without pkg-config.
+# What a command prints, asked once a run of make, however many layers ask: $(1). Its name as a variable has no :, = or #.
+empty :=
 hash := \#
-headers-missing = $(strip $(foreach h,$(1),$(if $(shell echo '$(hash)include <$(h)>' | $(CC) -E -x c - >/dev/null 2>&1 && \
+asked = $(call asked-as,asked-$(subst $(empty) $(empty),+,$(subst :,;,$(subst =,;,$(subst $(hash),;,$(1))))),$(1))
+asked-as = $(if $(filter undefined,$(origin $(1))),$(eval $(1) := $$(shell $$(2))))$($(1))
+
+# Results of pkg-config. Library headers are not ours to warn about.
+packages-missing = $(strip $(foreach p,$(1),$(if $(call asked,$(PKG_CONFIG) --exists '$(p)' && echo yes),,$(p))))
+# Headers that the compiler does not find, for libraries without pkg-config.
+headers-missing = $(strip $(foreach h,$(1),$(if $(call asked,echo '$(hash)include <$(h)>' | $(CC) -E -x c - >/dev/null 2>&1 && \
 	echo yes),,$(h))))
-packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)))
-packages-libs = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
-packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2>/dev/null))
+packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(call asked,$(PKG_CONFIG) --cflags $(strip $(1)) 2>/dev/null)))
+packages-libs = $(if $(strip $(1)),$(call asked,$(PKG_CONFIG) --libs $(strip $(1)) 2>/dev/null))
+packages-versions = $(if $(strip $(1)),$(call asked,$(PKG_CONFIG) --modversion $(strip $(1)) 2>/dev/null))
 
 # The set that the objects of a module belong to: $(1) flags of its own, $(2) packages. Whoever uses the same packages with the
 # same flags shares its objects.
-empty :=
-object-set = $(subst $(empty) $(empty),+,$(or $(strip $(2)),plain))$(if $(strip $(1)),-$(firstword $(shell echo '$(strip $(1))' | cksum)))
+object-set = $(subst $(empty) $(empty),+,$(or $(strip $(2)),plain))$(if $(strip $(1)),-$(firstword $(call asked,echo '$(strip $(1))' | cksum)))
 
 # What a provider's file is at the moment: headers that came in place of others are newer than it was.
 provider-stamp = $(if $(1), $(1) $(shell stat -c '%Y %s' '$(PROVIDERS)/$(1)/provider.mk'))

@@ -3,7 +3,7 @@
 WIRE_SOURCES := wire/mpi/wire.c wire/mpi/memory.c wire/mpi/far.c wire/mpi/window.c wire/mpi/world.c wire/mpi/which.c wire/mpi/path.c wire/packets.c kit/adapter.c kit/adapter_net.c
 WIRE_PKGS := ompi-c
 # As in mpi/p2p.mk, where each is explained.
-WIRE_CFLAGS := -iquote $(LAYERS_ROOT)/wire/mpi $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))
+WIRE_CFLAGS := -iquote $(LAYERS_ROOT)/wire/mpi $(call packages-cflags,pmix)
 WIRE_LIBS := -Wl,-z,nodelete -Wl,-z,undefs
 WIRE_TEST_SOURCES :=
 # A program cannot leave it so: path.c reads tables of libopen-pal, which comes with libmpi.

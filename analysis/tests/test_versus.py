@@ -88,7 +88,7 @@ def test_two_builds_are_compared_adapter_by_adapter_as_one_family(tmp_path: Path
         tmp_path, layers=layers, sweep={"baseline": OLD, "looks": [9, 14]}, twins=[FAST + OLD], attempt_hook=slow
     )
     whole = side(campaign)
-    old, new = (replace(whole, name=name, build=name) for name in (OLD, NEW))
+    old, new = (replace(whole, name=name, variant=name) for name in (OLD, NEW))
     found = against(old, new, 0.05)
     assert {(change.series, change.case.pattern) for change in found.changes} == {
         (name, pattern) for name in (FAST, SLOW) for pattern in ("rpc", "stream")
@@ -98,7 +98,7 @@ def test_two_builds_are_compared_adapter_by_adapter_as_one_family(tmp_path: Path
     assert {(one.series, one.case.pattern) for one in found.changes if one.judged.verdict is Verdict.SLOWER} >= {
         (SLOW, "rpc")
     }
-    control = against(replace(old, build=""), replace(old, build="", again=True), 0.05)
+    control = against(replace(old, variant=""), replace(old, variant="", again=True), 0.05)
     assert {change.series for change in control.changes} == {FAST + OLD}
     assert {one.series for one in control.left} == {FAST + NEW, SLOW + OLD, SLOW + NEW}
 

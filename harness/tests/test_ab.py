@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_analysis.versus.against import Fate
 from cadge_cli.commands import ab as commands_ab
 from cadge_cli.commands import run as commands_run
 from cadge_cli.words import say
@@ -147,7 +148,7 @@ def makes(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> Makes:
             there = [name for name in layers if name in side]
             for name in there:
                 (work / "layers" / f"{name}.so").write_text(side[name])
-            lacks = {name: f"{tree.title} has no layer {name}" for name in layers if name not in side}
+            lacks = {name: f"{tree.title} has no such layer" for name in layers if name not in side}
             found.append(source._kept(at, work, tree, flags, tree.commit[:10], there, lacks))
         return tuple(found)
 
@@ -185,8 +186,8 @@ def test_only_what_differs_is_measured_on_both_and_one_of_the_others_is_the_cont
     makes(old={"driver": "d", "a-one": "1", "b-two": "1"}, new={"driver": "d", "a-one": "2", "b-two": "1"})
     pair = pair_builds(*both(checkout, makes, layers), layers)
     assert (pair.changed, pair.equal, pair.control, pair.driver_differs) == (("a-one",), ("b-two",), ("b-two",), False)
-    assert pair.lacks == {"c-three": "old (aaaaaaaaaa) has no layer c-three; new (bbbbbbbbbb) has no layer c-three"}
-    sweep = paired_sweep(tiny(floors=False, launches=9), pair)
+    assert pair.lacks == {"c-three": "old (aaaaaaaaaa) has no such layer; new (bbbbbbbbbb) has no such layer"}
+    sweep = paired_sweep(tiny(floors=False, launches=9), pair, 0.05)
     plan = make_plan(sweep, read_catalogue(checkout), WORKLOADS, site)
     first, second, control = "a-one@cadge-aaaaaaaaaa", "a-one@cadge-bbbbbbbbbb", "b-two@cadge-aaaaaaaaaa"
     by_id = plan.by_id
@@ -196,7 +197,11 @@ def test_only_what_differs_is_measured_on_both_and_one_of_the_others_is_the_cont
         rounds.setdefault(launch.round, set()).add((subject.layer, subject.twin))
     assert set(rounds) == set(range(9))
     assert all(one == {(first, False), (second, False), (control, False), (control, True)} for one in rounds.values())
-    assert plan.providers.keys() == {first, second, control}
+    lacking = {f"c-three@cadge-{side}" for side in ("aaaaaaaaaa", "bbbbbbbbbb")}
+    assert plan.providers.keys() == {first, second, control, *lacking}
+    assert {(point.subject.layer, point.state) for point in plan.points if point.subject.layer in lacking} == {
+        (name, "refused") for name in lacking
+    }
     assert plan.providers[second].adapters == {
         "a-one": identity(pair.second.modules["a-one"]),
         "b-two": identity(pair.second.modules["b-two"]),
@@ -210,7 +215,7 @@ def test_another_driver_changes_every_layer(checkout: Checkout, makes: Makes) ->
     makes(old={"driver": "d", "a-one": "1", "b-two": "1"}, new={"driver": "e", "a-one": "1", "b-two": "1"})
     pair = pair_builds(*both(checkout, makes, layers), layers)
     assert (pair.changed, pair.equal, pair.driver_differs) == (("a-one", "b-two"), (), True)
-    assert paired_sweep(tiny(), pair).twin == "by seed"
+    assert paired_sweep(tiny(), pair, 0.05).twin == "by seed"
 
 
 def test_equal_builds_are_measured_against_themselves(checkout: Checkout, makes: Makes, site: PlanSite) -> None:
@@ -218,7 +223,7 @@ def test_equal_builds_are_measured_against_themselves(checkout: Checkout, makes:
     makes(old=same, new=dict(same))
     pair = pair_builds(*both(checkout, makes, ["a-one", "b-two"]), ["a-one", "b-two"])
     assert (pair.changed, pair.control) == ((), ("a-one", "b-two"))
-    plan = make_plan(paired_sweep(tiny(floors=False), pair), read_catalogue(checkout), WORKLOADS, site)
+    plan = make_plan(paired_sweep(tiny(floors=False), pair, 0.05), read_catalogue(checkout), WORKLOADS, site)
     measured = {(point.subject.layer, point.subject.twin) for point in plan.points}
     names = {f"{name}@cadge-aaaaaaaaaa" for name in ("a-one", "b-two")}
     assert measured == {(name, twin) for name in names for twin in (False, True)}
@@ -226,7 +231,7 @@ def test_equal_builds_are_measured_against_themselves(checkout: Checkout, makes:
 
 def test_layers_of_one_side_alone_are_nothing_to_compare(checkout: Checkout, makes: Makes) -> None:
     makes(old={"driver": "d", "a-one": "1"}, new={"driver": "d"})
-    with pytest.raises(NothingSelectedError, match=r"a-one cannot be compared: new \(bbbbbbbbbb\) has no layer a-one"):
+    with pytest.raises(NothingSelectedError, match=r"a-one cannot be compared: new \(bbbbbbbbbb\) has no such layer"):
         pair_builds(*both(checkout, makes, ["a-one"]), ["a-one"])
 
 
@@ -294,6 +299,40 @@ def test_the_answer_has_each_cell_on_both_sides(ab: Callable[..., Answer], makes
     )
     assert "A/A control b-two@cadge-aaaaaaaaaa: 0 of 3" in found.out
     assert {check.name for record in campaign.launches() for check in record.crosschecks if not check.ok} == set()
+
+
+def test_a_layer_that_one_side_lacks_is_a_row(ab: Callable[..., Answer], makes: Makes) -> None:
+    makes(old={"driver": "d", "a-one": "1"}, new={"driver": "d", "a-one": "2", "b-two": "1"})
+    found = ab("--fail-on", "missing")
+    why = "not built: old (aaaaaaaaaa) has no such layer"
+    assert found.code == 0
+    rows = [line for line in found.out.splitlines() if line.startswith("b-two, within, poll")]
+    assert [(Fate.WORKING in row, why in row) for row in rows] == [(True, True)] * 3
+    makes(old={"driver": "d", "a-one": "1", "b-two": "1"}, new={"driver": "d", "a-one": "1"})
+    gate = ab("--fail-on", "missing", "--json")
+    data = json.loads(gate.out)["data"]
+    why = "not built: new (bbbbbbbbbb) has no such layer"
+    assert data["layers"] == {"a-one": "equal", "b-two": why}
+    assert [(one["fate"], one["reasons"]) for one in data["comparison"]["left"]] == [(Fate.LOST, [why])] * 3
+    assert len(data["comparison"]["pairs"]) == 3
+    assert gate.code == 8
+
+
+def test_a_resumed_campaign_has_the_same_answer(
+    ab: Callable[..., Answer], makes: Makes, cadge: Cadge, runner: FakeRunner, checkout: Checkout
+) -> None:
+    makes(old={"driver": "d", "a-one": "1", "b-two": "1"}, new={"driver": "d", "a-one": "2", "b-two": "1"})
+    runner.stop_after = 5
+    assert ab("--margin", "2%").code == 6
+    runner.stop_after = None
+    resumed = json.loads(cadge("resume", "--json", "--no-report").out)
+    campaign = Store(checkout.campaigns).open("last")
+    sides = ["@cadge-aaaaaaaaaa", "@cadge-bbbbbbbbbb"]
+    assert (resumed["data"]["sides"], resumed["data"]["layers"]) == (sides, {"a-one": "changed", "b-two": "equal"})
+    again = ("compare", *(f"{campaign.campaign_id}:{side}" for side in sides), "--margin", "2%", "--json")
+    assert resumed["data"]["comparison"] == json.loads(cadge(*again).out)["data"]
+    fresh = json.loads(ab("--margin", "2%", "--json").out)
+    assert fresh["data"].keys() == resumed["data"].keys()
 
 
 def test_a_gate_without_verdicts_has_no_answer(ab: Callable[..., Answer], makes: Makes) -> None:

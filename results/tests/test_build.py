@@ -5,7 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from cadge_results.plugins.build import Build, adapter_of, loaded_otherwise, matches, run_otherwise, same_version
+from cadge_results.plugins.build import (
+    Build,
+    adapter_of,
+    is_variant,
+    loaded_otherwise,
+    matches,
+    on_variant,
+    run_otherwise,
+    same_version,
+    variant_of,
+    without_variant,
+)
 
 
 def build(**changes: object) -> Build:
@@ -24,6 +35,22 @@ def build(**changes: object) -> Build:
 def test_a_label_names_the_library_where_the_layer_does_not() -> None:
     assert build().label("ucx") == "1.22.0"
     assert build(library="mpich", version="5.0.2").label("p2p") == "mpich-5.0.2"
+
+
+@pytest.mark.parametrize(
+    ("label", "variant", "plain"),
+    [
+        ("a-one@cadge-1", "@cadge-1", "a-one"),
+        ("a-one@1.22.0 + delay (off=all)", "@1.22.0", "a-one + delay (off=all)"),
+        ("a-one@1.22.0 + delay (off=all)", "(off=all)", "a-one@1.22.0 + delay"),
+        ("a-one + delay", "()", "a-one + delay"),
+    ],
+)
+def test_a_label_in_a_variant(label: str, variant: str, plain: str) -> None:
+    assert is_variant(variant)
+    assert not is_variant(label)
+    assert (variant_of(label, variant), without_variant(label, variant)) == (variant, plain)
+    assert on_variant(plain, variant) == on_variant(label, variant) == label
 
 
 @pytest.mark.parametrize("version", ["", "-1", "1/2", "1@2", "../1", "1 2"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two sides that `cadge compare` is given: CAMPAIGN, CAMPAIGN:LAYER, CAMPAIGN:@BUILD, CAMPAIGN:CELL."""
+"""The two sides that `cadge compare` is given: CAMPAIGN[:LAYER|:@BUILD|:(SETTINGS)|:CELL]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cadge_cli.words import say
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results.formats.point import AGAIN
-from cadge_results.plugins.build import AT
+from cadge_results.plugins.build import is_variant, variant_of
 
 if TYPE_CHECKING:
     from cadge_analysis.stats.load import Cell, Dataset
@@ -45,10 +45,10 @@ class Campaigns:
 
 
 def two_sides(results: Path | None, first: str, second: str, *, lean: bool) -> tuple[Side, Side]:
-    """Return two campaigns, two layers or two builds. Raises UsageError for two of different kinds."""
+    """Return two campaigns, two layers or two variants. Raises UsageError for two of different kinds."""
     campaigns = Campaigns(results)
     sides = _side(campaigns, first, lean=lean), _side(campaigns, second, lean=lean)
-    if sides[0].is_whole != sides[1].is_whole or bool(sides[0].build) != bool(sides[1].build):
+    if sides[0].is_whole != sides[1].is_whole or bool(sides[0].variant) != bool(sides[1].variant):
         raise UsageError(say("compare.one_layer"))
     return sides
 
@@ -64,11 +64,11 @@ def _side(campaigns: Campaigns, text: str, *, lean: bool) -> Side:
     whole = replace(whole, again=again)
     layer = layer.removesuffix(f" {AGAIN}")
     known = {series.label: series for series in whole.data.layers}
-    if layer.startswith(AT):
-        builds = sorted({f"{AT}{series.layer.partition(AT)[2]}" for series in known.values() if AT in series.layer})
-        if layer not in builds:
-            raise UsageError(say("compare.no_build", campaign_id=whole.name, build=layer, builds=builds))
-        return replace(whole, name=f"{whole.name}:{layer}{f' {AGAIN}' * again}", build=layer)
+    if is_variant(layer):
+        there = sorted({one for label in known if (one := variant_of(label, layer))})
+        if layer not in there:
+            raise UsageError(say("compare.no_variant", campaign_id=whole.name, variant=layer, there=there))
+        return replace(whole, name=f"{whole.name}:{layer}{f' {AGAIN}' * again}", variant=layer)
     if layer not in known:
         raise UsageError(f"campaign {whole.name}: {no_layer(layer, known)}")
     return replace(whole, name=f"{whole.name}:{layer}{f' {AGAIN}' * again}", series=known[layer])

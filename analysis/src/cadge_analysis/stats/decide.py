@@ -22,7 +22,7 @@ from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign, Decision, JudgedFamily, LaunchRecord, PointComparison
 from cadge_results.formats.base import Place, Wait
-from cadge_results.plugins.build import AT
+from cadge_results.plugins.build import is_variant
 from cadge_results.store.looks import spent_s
 
 say = partial(messages.say, "stats")
@@ -100,9 +100,9 @@ def _family(family: Family, data: Dataset) -> JudgedFamily:
 def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tuple[str, ...]]:
     """Yield the points of each case of which several layers may be the best, by more than what counts as the same.
 
-    Where builds are compared nobody asks which layer is the best.
+    Where builds or settings are compared nobody asks which layer is the best.
     """
-    if (data.plan.baseline or "").startswith(AT):
+    if is_variant(data.plan.baseline or ""):
         return
     points = {(cell.case, cell.series): cell.point_id for cell in data.cells}
     for case, group in groups.items():

@@ -97,7 +97,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """A cell that is not compared, of `series` and `pattern`. `neither`: no side has a number."""
+    """A cell that is not compared, of `series` and `pattern`. `neither`: no side has a number.
+
+    reasons: why the plan refused it, on either side. values: what a side measured all the same, for people.
+    """
 
     name: str
     series: str
@@ -105,6 +108,8 @@ class Exclusion:
     why: str
     fate: Fate
     neither: bool
+    reasons: tuple[str, ...]
+    values: tuple[str, str]
 
     @property
     def forbidden(self) -> bool:
@@ -209,7 +214,18 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         neither = key not in first.numbers and key not in second.numbers
         fate = Fate.REFUSED if forbidden else _fate(first, second, key)
         pattern = cell.case.pattern
-        left.append(Exclusion(name=name, series=series, pattern=pattern, why=why, fate=fate, neither=neither))
+        left.append(
+            Exclusion(
+                name=name,
+                series=series,
+                pattern=pattern,
+                why=why,
+                fate=fate,
+                neither=neither,
+                reasons=_reasons(first, second, key),
+                values=(_shown(first.numbers.get(key)), _shown(second.numbers.get(key))),
+            )
+        )
     between = None if pairs or across_hosts else drift(first, second)
     cells_of = [(one.ours, one.theirs, one.shift) for one in found]
     if pairs:
@@ -255,6 +271,16 @@ def _why(first: Side, second: Side, key: Key, *, across_hosts: bool) -> tuple[st
         return why, True
     lacking = [side for side in (first, second) if key not in side.numbers]
     return "; ".join(f"{side.cells[key].state} in {side.name}" for side in lacking), False
+
+
+def _reasons(first: Side, second: Side, key: Key) -> tuple[str, ...]:
+    """Return why the plan refused a cell on either side."""
+    planned = ((side.data.plan.by_id, side.cells[key].point_id) for side in (first, second) if key in side.cells)
+    return tuple(dict.fromkeys(reason for by_id, point_id in planned if (reason := by_id[point_id].reason)))
+
+
+def _shown(measured: Numbers | None) -> str:
+    return words.shown(measured.quantity).text(measured.central.value) if measured else ""
 
 
 def _fate(first: Side, second: Side, key: Key) -> Fate:

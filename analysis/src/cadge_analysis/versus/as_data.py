@@ -73,7 +73,14 @@ def document(found: SideComparison, *, launches: bool = False) -> dict[str, Json
         "missing": dict(found.missing),
         "refused": dict(found.refused),
         "left": [
-            {"cell": one.name, "why": one.why, "fate": str(one.fate), "refused": one.forbidden} for one in found.left
+            {
+                "cell": one.name,
+                "why": one.why,
+                "fate": str(one.fate),
+                "refused": one.forbidden,
+                "reasons": list(one.reasons),
+            }
+            for one in found.left
         ],
         "machine": [
             {"what": one.what, "parts": one.parts, "ratio": one.ratio, "least": one.least, "most": one.most}

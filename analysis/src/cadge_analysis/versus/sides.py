@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two sides of a comparison: a campaign whole, one of its series, or those of one build."""
+"""The two sides of a comparison: a campaign whole, one of its series, or those of one build or one setting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers, Numbers, read_lean
 from cadge_results import Campaign
-from cadge_results.formats.point import label_of
-from cadge_results.plugins.build import adapter_of
+from cadge_results.plugins.build import on_variant, without_variant
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
@@ -20,10 +19,10 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """A campaign, one series of it, or the series of one build.
+    """A campaign, one series of it, or the series in one variant.
 
-    build: what follows the adapter in the names of these layers, as in `@cadge-1a2b3c4d5e`; their adapters' names are
-    what both sides have in common. again: the second series of what was measured twice, in place of the first.
+    variant: a build, as `@cadge-1a2b3c4d5e`, or settings, as `(off=gather)`; the names without it are what both sides
+    have in common. again: the second series of what was measured twice, in place of the first.
     """
 
     name: str
@@ -31,7 +30,7 @@ class Side:
     series: Series | None = None
     measured: Mapping[str, Numbers] | None = None
     """What the whole campaign measured, by point, where that is at hand."""
-    build: str = ""
+    variant: str = ""
     again: bool = False
 
     @classmethod
@@ -52,11 +51,11 @@ class Side:
     @property
     def is_whole(self) -> bool:
         """Tell whether it is a campaign, and no part of one."""
-        return self.series is None and not self.build
+        return self.series is None and not self.variant
 
     def has(self, series: Series) -> bool:
         """Tell whether a series is one of this side."""
-        if self.build and series.layer != adapter_of(series.layer) + self.build:
+        if self.variant and series.label != on_variant(series.label, self.variant):
             return False
         return self.series in (None, series)
 
@@ -64,9 +63,7 @@ class Side:
         """Return what a series of this side is called on both; "" where a side is one series."""
         if self.series is not None:
             return ""
-        if self.build:
-            return label_of(adapter_of(series.layer), series.shims, series.settings)
-        return series.label
+        return without_variant(series.label, self.variant) if self.variant else series.label
 
     @cached_property
     def _hosts_of_points(self) -> Mapping[str, tuple[tuple[str, str], ...]]:

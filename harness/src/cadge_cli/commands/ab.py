@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
-from pydantic import JsonValue
 
-from cadge_cli.commands.compare import FailOn, blocks_of, code_of, fail_on_of, fail_on_option, margin_option
+from cadge_cli.ab_answer import SWEEP, ab_answer, sides_in
+from cadge_cli.commands.compare import fail_on_of, fail_on_option, margin_option
 from cadge_cli.commands.run import measure
 from cadge_cli.options import (
     EXAMPLES,
@@ -21,8 +20,8 @@ from cadge_cli.options import (
     listed,
     looks_option,
 )
-from cadge_cli.output import Output, edition
-from cadge_cli.sides import margin_of, two_sides
+from cadge_cli.output import Output
+from cadge_cli.sides import margin_of
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError, UsageError
 from cadge_harness.paths import Checkout
@@ -31,12 +30,6 @@ from cadge_harness.plan.narrow import Narrowing
 from cadge_harness.providers.pair import BuildPair, check_build, pair_builds, paired_sweep
 from cadge_harness.providers.source import Flags, SourceTree, find_sources, make_builds, uncommitted
 from cadge_harness.run.request import Request, read_request
-from cadge_results import Campaign
-from cadge_results.command import command
-from cadge_results.formats.point import AGAIN
-
-if TYPE_CHECKING:
-    from cadge_analysis.versus.against import SideComparison
 
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
@@ -50,7 +43,6 @@ EXIT_CODES = (
     "  8    --fail-on found what it names\n"
     "  130  stopped by Ctrl-C; `cadge resume` continues"
 )
-SWEEP = "ab"
 SIDES = ("A", "B")
 
 
@@ -116,11 +108,13 @@ def ab(
     pair = _made(request, trees, (_flags(cc, cflags, 0), _flags(cc, cflags, 1)), layers, output)
     for line in _about(trees, pair):
         output.say(line)
-    request = replace(request, catalogue=read_catalogue(checkout), sweep=paired_sweep(request.sweep, pair))
+    request = replace(request, catalogue=read_catalogue(checkout), sweep=paired_sweep(request.sweep, pair, share))
     done = measure(request, output, how)
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
         return output.finish(done.code, done.data, done.lines)
-    return _answer(done.campaign, pair, share, output, how, wanted=wanted, code=done.code, data=done.data)
+    sides = sides_in(done.campaign) or pair.variants
+    code, data, lines = ab_answer(done.campaign, sides, output, how.results, wanted=wanted)
+    return output.finish(code or done.code, {**done.data, **data}, lines)
 
 
 def _flags(cc: tuple[str, ...], cflags: tuple[str, ...], side: int) -> Flags:
@@ -167,48 +161,3 @@ def _about(trees: tuple[SourceTree, SourceTree], pair: BuildPair) -> Iterator[st
         yield say("ab.control", layers=pair.control)
     for layer, why in pair.lacks.items():
         yield say("ab.lacks", layer=layer, why=why)
-
-
-def _answer(
-    campaign: Campaign,
-    pair: BuildPair,
-    margin: float,
-    output: Output,
-    how: MeasureOptions,
-    *,
-    wanted: list[FailOn],
-    code: int,
-    data: dict[str, JsonValue],
-) -> int:
-    """Say what changed from A to B, and end with the exit code of that."""
-    from cadge_analysis.versus.against import against
-    from cadge_analysis.versus.as_data import document
-
-    names = _named_sides(campaign, pair)
-    found = against(*two_sides(how.results, *names, lean=True), margin)
-    lines = edition(blocks_of(found, everything=True), "text").splitlines()
-    lines += [say("ab.lacks", layer=layer, why=why) for layer, why in pair.lacks.items()]
-    control = [_control(campaign, f"{name}{pair.labels[0]}", margin, how) for name in pair.control if pair.changed]
-    lines += [say("ab.control_said", layer=name, called=called, n=n) for name, called, n in control]
-    lines += ["", f"campaign  {campaign.path}", f"report    {command('report', campaign.campaign_id)}"]
-    lines.append(f"again     {command('compare', *names)}")
-    states: dict[str, JsonValue] = dict.fromkeys(pair.changed, "changed")
-    states |= dict.fromkeys(pair.equal, "equal") | dict(pair.lacks)
-    data = {**data, "builds": [made.build.to_object() for made in (pair.first, pair.second)], "layers": states}
-    ended = code_of(found, wanted, output) if pair.changed else EXIT_OK
-    return output.finish(ended or code, data | {"comparison": document(found)}, lines)
-
-
-def _named_sides(campaign: Campaign, pair: BuildPair) -> tuple[str, str]:
-    first, second = (f"{campaign.campaign_id}:{label}" for label in pair.labels)
-    return first, second if pair.changed else f"{second} {AGAIN}"
-
-
-def _control(campaign: Campaign, layer: str, margin: float, how: MeasureOptions) -> tuple[str, int, int]:
-    """Return a layer that was measured twice, how many of its cells are called different, and of how many."""
-    from cadge_analysis.stats.inference.verdict import Verdict
-    from cadge_analysis.versus.against import against
-
-    one = f"{campaign.campaign_id}:{layer}"
-    found: SideComparison = against(*two_sides(how.results, one, f"{one} {AGAIN}", lean=True), margin)
-    return layer, found.count(Verdict.SLOWER) + found.count(Verdict.FASTER), len(found.changes)

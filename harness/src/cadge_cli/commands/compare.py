@@ -19,7 +19,7 @@ from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cadge_analysis.blocks.model import Block
-    from cadge_analysis.versus.against import Change, SideComparison
+    from cadge_analysis.versus.against import Change, Exclusion, SideComparison
     from cadge_analysis.versus.moved import Movement
     from cadge_analysis.versus.sides import Side
 
@@ -36,11 +36,13 @@ KINDS = ("slower", "faster", "missing", "refused", "undecided")
 VERDICTS = ("slower", "faster")
 """Kinds that need a verdict: without one there is no answer."""
 OF_VERDICTS = {"slower": "slower", "faster": "faster", "undecided": "cannot tell"}
+MISSING = ("disappeared", "newly failing", "no longer measured")
+"""What became of cells that the first side has a number of, and the second has not."""
 LISTED_MOST = 60
 """So many cells stand in the table; the page and --json have all, and so has --all."""
 NAMED_MOST = 3
 MEANS_MOST = 12
-HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "launches without a number")
+HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "launches without a number", "not compared")
 
 
 margin_option = click.option(
@@ -213,7 +215,7 @@ def _fail_on(text: str) -> FailOn:
 def _holds(what: FailOn, found: SideComparison) -> int:
     """Return in how many cells what --fail-on names is so."""
     if what.kind == "missing":
-        return sum(count for why, count in found.missing.items() if why.endswith(f"in {found.second}"))
+        return sum(str(one.fate) in MISSING for one in found.left)
     if what.kind == "refused":
         return sum(found.refused.values())
     cells = [change for change in found.changes if change.judged.verdict == OF_VERDICTS[what.kind]]
@@ -228,15 +230,16 @@ def blocks_of(found: SideComparison, *, everything: bool) -> Iterator[Block]:
     from cadge_analysis.blocks.make import listed, plain, plain_table
 
     yield listed((f"first: {found.first}", f"second: {found.second}"))
-    yield from _about(found)
-    if found.changes:
+    yield from _about(found, everything=everything)
+    if found.changes or (everything and found.left):
         heads, rows, more = _changes(found, everything=everything)
         yield plain_table("", heads, rows)
         yield plain(more)
+    if found.changes:
         yield listed(_counts(found))
 
 
-def _about(found: SideComparison) -> Iterator[Block]:
+def _about(found: SideComparison, *, everything: bool) -> Iterator[Block]:
     from cadge_analysis import units
     from cadge_analysis.blocks.make import plain
     from cadge_analysis.versus.drift_words import moved_alike, unknown, where
@@ -256,7 +259,8 @@ def _about(found: SideComparison) -> Iterator[Block]:
         for title, counts in (("refused", found.refused), ("left out", found.missing))
         for why, count in counts.items()
     )
-    yield from section(say("compare.not_compared"), left)
+    if not everything:  # else each has a row of its own
+        yield from section(say("compare.not_compared"), left)
     how = "not paired"
     if found.paired:
         allowed = say("compare.correlate", correlation=found.correlation) if found.correlation else ""
@@ -285,12 +289,14 @@ def _changes(found: SideComparison, *, everything: bool) -> tuple[tuple[str, ...
     listed = [one for one in found.changes if everything or one.judged.verdict is not Verdict.SAME]
     shown = listed if everything else listed[:LISTED_MOST]
     left_out = {HEADS.index("change")} if found.paired else set()  # with nothing taken out, the change is the ratio
-    left_out |= set() if any(change.objections for change in shown) else {len(HEADS) - 1}
+    left_out |= set() if any(change.objections for change in shown) else {len(HEADS) - 2}
+    left = [_row_of_left(one) for one in found.left] if everything else []
+    left_out |= set() if left else {len(HEADS) - 1}
     same, more = len(found.changes) - len(listed), len(listed) - len(shown)
     said = [f"{units.count_of(same, 'cell')} the same"] if same else []
     said += [f"{units.count_of(more, 'cell')} more"] if more else []
     heads, *rows = [
-        tuple(text for at, text in enumerate(row) if at not in left_out) for row in (HEADS, *map(_row, shown))
+        tuple(text for at, text in enumerate(row) if at not in left_out) for row in (HEADS, *map(_row, shown), *left)
     ]
     return heads, rows, f"{' and '.join(said)}, listed with --all" if said else ""
 
@@ -306,7 +312,11 @@ def _row(change: Change) -> tuple[str, ...]:
         verdict += f" ({more(change)})"
     first, second = change.values
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
-    return change.name, verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.objections
+    return change.name, verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.objections, ""
+
+
+def _row_of_left(one: Exclusion) -> tuple[str, ...]:
+    return one.name, str(one.fate), "", "", *one.values, "", "; ".join(one.reasons) or one.why
 
 
 def _counts(found: SideComparison) -> Iterator[str]:

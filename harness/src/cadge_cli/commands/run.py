@@ -18,6 +18,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
+from cadge_cli.ab_answer import ab_answer, sides_in
 from cadge_cli.ablation import PREFIX, ablation_answer
 from cadge_cli.closing import answer_of, closing_lines, report_of, troubles_of
 from cadge_cli.looks import due_words, go_on
@@ -288,7 +289,10 @@ def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, out
             _say_of(testbed.now, output)
             carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
             done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
-    return output.finish(done.code, done.data, done.lines)
+    if done.code not in {EXIT_OK, EXIT_BAD_ANSWER} or (sides := sides_in(done.campaign)) is None:
+        return output.finish(done.code, done.data, done.lines)
+    code, data, lines = ab_answer(done.campaign, sides, output, how.results)
+    return output.finish(code or done.code, {**done.data, **data}, lines)
 
 
 def _resumed(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.providers.folder import OF_LAYER, read_providers
+from cadge_harness.providers.folder import ABSENT, OF_LAYER, read_providers
 from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
 from cadge_results.formats.base import Place, Wait
@@ -158,7 +158,7 @@ def _with_builds(checkout: Checkout, file: LayerFile, builds: Mapping[str, Build
 def _absent(checkout: Checkout, name: str) -> Refusal | None:
     if (checkout.modules / f"{name}.so").is_file():
         return None
-    note = checkout.modules / f"{name}.absent"
+    note = checkout.modules / f"{name}{ABSENT}"
     if note.is_file():
         reason = note.read_text(encoding="utf-8", errors="replace").strip() or "its library is missing"
         return Refusal(code=Reason.BUILD_ABSENT, reason=f"not built: {reason}")

@@ -42,7 +42,7 @@ from cadge_results import (
 )
 from cadge_results.formats.plan import PlanEstimate
 from cadge_results.formats.sweep import LayerEntry
-from cadge_results.plugins.build import AT
+from cadge_results.plugins.build import AT, is_variant, on_variant
 
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
@@ -146,10 +146,12 @@ def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
 def _baseline_missing(making: PlanDraft) -> list[str]:
     """Return what a reader should know where nothing is planned of the layer that others are judged against."""
     label = making.sweep.baseline
-    if label is None or any(key.subject.label == label for key in making.drafts):
+    if label is None:
         return []
-    if label.startswith(AT) and any(key.subject.layer.endswith(label) for key in making.drafts):
-        return []  # a build, on which each layer is judged against itself
+    for key in making.drafts:
+        # in a variant each layer is judged against itself
+        if key.subject.label == (on_variant(key.subject.label, label) if is_variant(label) else label):
+            return []
     return [f"{label}, which this sweep judges layers against, is not measured: none is called faster or slower"]
 
 

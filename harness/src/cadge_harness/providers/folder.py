@@ -18,6 +18,8 @@ FILE = "provider.json"
 MAKE = "provider.mk"
 OF_LAYER = ".provider"
 """The ending of the file beside a built layer that names its provider."""
+ABSENT = ".absent"
+"""The ending of the file that says why a layer was not built."""
 PART = ".part"
 """The ending of a folder that is being made."""
 _RAW = re.compile(r"[^A-Za-z0-9_./+=:,@~ -]")
@@ -81,7 +83,7 @@ def remove(checkout: Checkout, name: str) -> list[Path]:
         raise UsageError(f"no provider is called {name!r}{nearest(name, known)}{there}")
     modules = [path for path in sorted(checkout.modules.glob(f"*{OF_LAYER}")) if path.read_text().strip() == name]
     for path in modules:
-        for ending in (".so", ".absent", OF_LAYER):
+        for ending in (".so", ABSENT, OF_LAYER):
             path.with_name(path.name.removesuffix(OF_LAYER) + ending).unlink(missing_ok=True)
     shutil.rmtree(folder)
     return modules

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two builds of Cadge in one campaign: which layers are measured on both, and what serves as the A/A control."""
+"""Two sides in one campaign, each layer once on A and once on B: builds of Cadge.
+
+A side is a variant of each layer (`cadge_results.plugins.build`): what follows its name, as in `@cadge-1a2b3c4d5e`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from pathlib import Path
 from cadge_harness.errors import NothingSelectedError, UnfitError
 from cadge_harness.plan.patterns import ask_driver, ask_version, pattern_differences
 from cadge_harness.providers.source import MadeBuild, equal_files
-from cadge_results import SweepFile, Workloads
+from cadge_results import Plan, SweepFile, Workloads
 from cadge_results.formats.sweep import TWIN_ALL, LayerEntry
-from cadge_results.plugins.build import AT
+from cadge_results.plugins.build import AT, is_variant, variant_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +34,14 @@ class BuildPair:
     lacks: Mapping[str, str]
 
     @property
-    def labels(self) -> tuple[str, str]:
-        """What follows an adapter's name for A and for B; of A twice where nothing differs."""
-        one, other = (f"{AT}{made.build.name}" for made in (self.first, self.second))
-        return one, other if self.changed else one
+    def variants(self) -> tuple[str, str]:
+        """What follows an adapter's name on A and on B."""
+        return f"{AT}{self.first.build.name}", f"{AT}{self.second.build.name}"
 
     @property
     def control(self) -> tuple[str, ...]:
-        """The layers that are measured twice on A as the A/A control: one beside what changed, else all."""
-        return self.equal[:1] if self.changed else self.equal
+        """The layers that are measured twice on A as the A/A control: one beside others, all where nothing differs."""
+        return self.equal[:1] if self.changed or self.lacks else self.equal
 
 
 def pair_builds(first: MadeBuild, second: MadeBuild, layers: Iterable[str]) -> BuildPair:
@@ -65,19 +67,34 @@ def pair_builds(first: MadeBuild, second: MadeBuild, layers: Iterable[str]) -> B
     )
 
 
-def paired_sweep(sweep: SweepFile, pair: BuildPair) -> SweepFile:
-    """Return a sweep that measures both builds of what changed round by round, each layer against itself on A."""
-    first, second = pair.labels
-    names = [f"{name}{label}" for name in pair.changed for label in (first, second)]
+def paired_sweep(sweep: SweepFile, pair: BuildPair, margin: float) -> SweepFile:
+    """Return a sweep that measures both builds of what changed round by round, each layer against itself on A.
+
+    A layer that one side lacks is measured on the other and refused there, with the reason. margin: within it both
+    sides are the same.
+    """
+    first, second = pair.variants
+    names = [f"{name}{variant}" for name in (*pair.changed, *pair.lacks) for variant in (first, second)]
     control = [f"{name}{first}" for name in pair.control]
     changes: dict[str, object] = {
-        "layers": tuple(LayerEntry(layer=name) for name in (*names, *control)),
+        "layers": tuple(LayerEntry(layer=name) for name in dict.fromkeys((*names, *control))),
         "without": (),
         "baseline": first,
+        "same_within": 100 * margin,
     }
     if control:  # else one of those that changed, by the seed
-        changes["twin"] = control[0] if pair.changed else TWIN_ALL
+        changes["twin"] = control[0] if names else TWIN_ALL
     return sweep.model_copy(update=changes)
+
+
+def sides_of(plan: Plan) -> tuple[str, str] | None:
+    """Return the variants A and B of a campaign of `cadge ab`; B is A without another one. None if there are more."""
+    base = plan.baseline or ""
+    if not is_variant(base):
+        return None
+    labels = [point.subject.label for point in plan.points if point.subject.kind == "layer" and not point.subject.twin]
+    others = {one for label in labels if (one := variant_of(label, base)) not in {"", base}}
+    return (base, others.pop() if others else base) if len(others) < 2 else None
 
 
 def check_build(driver: Path, title: str, here: Path, workloads: Workloads, patterns: Sequence[str]) -> None:

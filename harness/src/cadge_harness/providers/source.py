@@ -25,7 +25,17 @@ from cadge_harness.errors import UnfitError, UsageError, shown
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.add import for_make
 from cadge_harness.providers.elf import build_id
-from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, make_text, providers_folder, remove
+from cadge_harness.providers.folder import (
+    ABSENT,
+    FILE,
+    MAKE,
+    OF_LAYER,
+    PART,
+    brought,
+    make_text,
+    providers_folder,
+    remove,
+)
 from cadge_results.formats.complaint import nearest
 from cadge_results.plugins.build import AT, CADGE, Build, Source
 
@@ -150,11 +160,11 @@ def _made(checkout: Checkout, folder: Path, tree: SourceTree, flags: Flags, laye
     version = tree.commit[:_DIGITS] or digest[:_DIGITS]
     if flags != Flags():
         version += f"-{hashlib.sha256(repr((flags.cc, flags.cflags)).encode()).hexdigest()[:_FLAGS_DIGITS]}"
-    lacks = {name: f"{tree.title} has no layer {name}" for name in layers if not _layer_file(source, name).is_file()}
+    lacks = {name: f"{tree.title} has no such layer" for name in layers if not _layer_file(source, name).is_file()}
     _make(source, tree, flags, [name for name in layers if name not in lacks])
     for name in layers:
-        if (note := source / "build" / "layers" / f"{name}.absent").is_file() and name not in lacks:
-            lacks[name] = f"not built: {note.read_text(encoding='utf-8', errors='replace').strip()}"
+        if (note := source / "build" / "layers" / f"{name}{ABSENT}").is_file() and name not in lacks:
+            lacks[name] = note.read_text(encoding="utf-8", errors="replace").strip()
     return _kept(
         checkout, source / "build", tree, flags, version, [name for name in layers if name not in lacks], lacks
     )
@@ -263,7 +273,10 @@ def _kept(
     layers: Sequence[str],
     lacks: Mapping[str, str],
 ) -> MadeBuild:
-    """Put what was made into the build tree, beside what another campaign needs of the same build."""
+    """Put what was made into the build tree, beside what another campaign needs of the same build.
+
+    Of layers that were not made the reason lies there, as the build of layers leaves it: they are planned as refused.
+    """
     driver = made / _DRIVER
     build = Build(
         schema_=Build.schema_id(),
@@ -286,11 +299,17 @@ def _kept(
     _write(target, build, driver)
     checkout.modules.mkdir(parents=True, exist_ok=True)
     modules = {}
-    for name in layers:
-        layer = f"{name}{AT}{build.label('')}"
-        modules[name] = checkout.modules / f"{layer}.so"
-        _replace(made / "layers" / f"{name}.so", modules[name])
-        (checkout.modules / f"{layer}{OF_LAYER}").write_text(f"{build.name}\n", encoding="utf-8")
+    for name in (*layers, *lacks):
+        module = checkout.modules / f"{name}{AT}{build.label('')}.so"
+        absent = module.with_suffix(ABSENT)
+        if name in lacks:
+            absent.write_text(f"{lacks[name]}\n", encoding="utf-8")
+            module.unlink(missing_ok=True)
+        else:
+            _replace(made / "layers" / f"{name}.so", module)
+            absent.unlink(missing_ok=True)
+            modules[name] = module
+        module.with_suffix(OF_LAYER).write_text(f"{build.name}\n", encoding="utf-8")
     return MadeBuild(build=build, driver=target / build.file, modules=modules, lacks=lacks)
 
 

@@ -16,7 +16,7 @@ from cadge_results.formats.base import Document, FileName, Frozen, Launcher, Pla
 from cadge_results.formats.point import POINT_ID, Subject, Workload
 from cadge_results.formats.reason import Reason
 from cadge_results.formats.trace import TraceFacts
-from cadge_results.plugins.build import AT, Build, adapter_of
+from cadge_results.plugins.build import Build, is_variant, on_variant
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import BesideNative
 from cadge_results.plugins.parameter import holds
@@ -186,13 +186,10 @@ class Plan(Document):
     def baseline_of(self, label: str) -> str | None:
         """Return what a layer is judged against, by its label.
 
-        Where the baseline is a build, as `@cadge-1a2b3c4d5e`, that is the same layer on that build.
+        Where the baseline is a variant, as `@cadge-1a2b3c4d5e` or `(off=gather)`, that is the same layer in it.
         """
         base = self.baseline
-        if base is None or not base.startswith(AT):
-            return base
-        layer, space, more = label.partition(" ")
-        return f"{adapter_of(layer)}{base}{space}{more}"
+        return on_variant(label, base) if base is not None and is_variant(base) else base
 
     @property
     def same_within(self) -> float | None:

@@ -20,6 +20,8 @@ from cadge_results.formats.base import Document
 
 AT = "@"
 """What stands between an adapter's name and the build's in a layer's."""
+NO_SETTINGS = "()"
+"""The variant of a layer that has no settings."""
 MADE_FOR_PROVIDER = "root"
 """The folder, in a build's own, that holds what was brought for it; hosts are brought it with the build tree."""
 CADGE = "cadge"
@@ -83,6 +85,40 @@ class Build(Document):
 def adapter_of(layer: str) -> str:
     """Return the adapter's name of a layer: what stands before the `@`."""
     return layer.partition(AT)[0]
+
+
+def is_variant(text: str) -> bool:
+    """Tell whether a text is a variant: a build, `@1.22.0`, or settings as reports show them, `(off=gather)`.
+
+    A variant stands for each layer of a campaign that is measured so. `()` is a layer without settings.
+    """
+    return text[:1] in {AT, "("}
+
+
+def on_variant(label: str, variant: str) -> str:
+    """Return the label of the same layer in another variant."""
+    if variant.startswith(AT):
+        layer, space, more = label.partition(" ")
+        return f"{adapter_of(layer)}{variant}{space}{more}"
+    plain = label.partition(" (")[0]
+    return plain if variant == NO_SETTINGS else f"{plain} {variant}"
+
+
+def variant_of(label: str, like: str) -> str:
+    """Return the variant that a label shows, of the kind that `like` is of; "" where it names no build."""
+    if like.startswith(AT):
+        _, at, build = label.partition(" ")[0].partition(AT)
+        return f"{at}{build}"
+    _, bracket, settings = label.partition(" (")
+    return f"({settings}" if bracket else NO_SETTINGS
+
+
+def without_variant(label: str, variant: str) -> str:
+    """Return what a layer is called in all variants of one kind."""
+    if variant.startswith(AT):
+        layer, space, more = label.partition(" ")
+        return f"{adapter_of(layer)}{space}{more}"
+    return on_variant(label, NO_SETTINGS)
 
 
 def matches(layer: str, glob: str) -> bool:

@@ -11,6 +11,7 @@ from itertools import accumulate
 import pytest
 
 from cadge_analysis.models.least_squares import can_tell, costs, solve
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_study_press.cluster import Cluster, Demands, Machine, MeasuredPoint, fit, flow_of, station_ns, throughput
 from cadge_study_press.model import gain
 from cadge_study_press.popularity import FileSet
@@ -107,7 +108,7 @@ def seen(where: Cluster, load: float, rate_s: float) -> MeasuredPoint:
         load=load,
         rate_s=rate_s,
         cpu_ns=cpu_ns,
-        cpu_by_round={(0, 0): cpu_ns, (1, 0): 2 * cpu_ns},
+        cpu_by_round={RoundKey(0): cpu_ns, RoundKey(1): 2 * cpu_ns},
         asker_ns=TRUE.asker_ns,
         usual_ns=TRUE.usual_ns(where, flow, SHARED, rate_s),
         response_ns=TRUE.response_ns(where, flow, SHARED, rate_s),
@@ -140,7 +141,7 @@ def test_known_costs_are_found_again_and_predict_other_points() -> None:
         assert found.cpu_ns(where, flow, rate_s) == pytest.approx(new.cpu_ns, rel=1e-3)
         assert found.usual_ns(where, flow, SHARED, rate_s) == pytest.approx(new.usual_ns, rel=1e-3)
         assert found.response_ns(where, flow, SHARED, rate_s) == pytest.approx(new.response_ns, rel=1e-3)
-    assert found.by_round[1, 0] == pytest.approx([2 * one for one in TRUE.costs], rel=1e-3)
+    assert found.by_round[RoundKey(1)] == pytest.approx([2 * one for one in TRUE.costs], rel=1e-3)
 
 
 def test_at_one_load_sleeps_have_no_cost_of_their_own() -> None:
@@ -201,13 +202,13 @@ def test_the_first_station_without_time_is_the_limit() -> None:
 
 def test_a_gain_is_the_median_of_rounds_that_have_a_limit() -> None:
     where = replace(cluster(4, 50), disk_ns=0)
-    rounds = {(number, 0): tuple(cost * (1 + number) for cost in TRUE.costs) for number in range(6)}
+    rounds = {RoundKey(number): tuple(cost * (1 + number) for cost in TRUE.costs) for number in range(6)}
     base = replace(TRUE, by_round=rounds)
     faster = replace(TRUE, by_round={key: tuple(cost / 2 for cost in costs_) for key, costs_ in rounds.items()})
     found = gain(faster, base, where, 1.0, 1)
     assert (found.text, found.flag) == ("+100\u202f%", "differs")
     assert gain(base, base, where, 1.0, 1).text == "the base"
-    free = replace(TRUE, by_round={**faster.by_round, (0, 0): (0.0,) * 5})
+    free = replace(TRUE, by_round={**faster.by_round, RoundKey(0): (0.0,) * 5})
     assert gain(free, base, where, 1.0, 1).text == "+100\u202f%", "a round in which nothing costs anything has no limit"
     none = replace(TRUE, by_round=dict.fromkeys(rounds, (0.0,) * 5))
     assert gain(none, base, where, 1.0, 1).reason == "no fit to one round has a limit"

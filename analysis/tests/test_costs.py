@@ -20,6 +20,7 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses, attempt_columns
 from cadge_analysis.stats.costs import costs_of
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.load import Measurement, PackedMeasures, Sample, _counted, _usable
 from cadge_results import Campaign, LaunchRecord, PatternFile
 from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
@@ -45,7 +46,7 @@ def sample(counted: dict[str, str], **use: int) -> Sample:
         ("user_ns", "system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0
     )
     return Sample(
-        launch_id="l1", round=(0, 0), quantities={}, elapsed_ns=1, operations=10, lost=0, late=0,
+        launch_id="l1", round=RoundKey(0), quantities={}, elapsed_ns=1, operations=10, lost=0, late=0,
         cpu=(("client", CpuUse(**{**nothing, **use})),), steady=True, disturbed=False, counted=counted,
     )  # fmt: skip
 

@@ -14,17 +14,23 @@ import pytest
 import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import t, ttest_1samp
+from scipy.stats import t, ttest_1samp, ttest_ind
 
 from cadge_analysis import messages, report
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, judge_campaign
 from cadge_analysis.stats.inference import plan_power, signed_rank
-from cadge_analysis.stats.inference.epochs import OverEpochs, do_agree, of_epochs
+from cadge_analysis.stats.inference.drifted import ShiftEstimate
+from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
 from cadge_analysis.stats.inference.paired_verdicts import verdict
+from cadge_analysis.stats.inference.rounds import RoundKey, do_agree
 from cadge_analysis.stats.inference.sequential import fixed
+from cadge_analysis.stats.inference.shift import Shift, between_epochs, unpaired
 from cadge_analysis.stats.inference.verdict import bounds
+from cadge_analysis.stats.intervals import difference, over_launches, over_rounds, ratio
 from cadge_analysis.tables import TABLES
+from cadge_analysis.versus.against import against
+from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign
 
 BASE, OTHER, THIRD = "sockets-tcp", "native-ucx", "native-ofi"
@@ -127,6 +133,88 @@ def test_from_four_on_only_epochs_count() -> None:
     assert verdict(dict(enumerate(alike)), 0.05, of_epochs(fixed(36), [9] * 4)).says == "slower"
 
 
+# -- between campaigns, and single values
+
+SIDES = st.lists(VALUES, min_size=1, max_size=6)
+
+
+def between(ours: list[list[float]], theirs: list[list[float]]) -> Shift:
+    first, second = ([[exp(value) for value in epoch] for epoch in side] for side in (ours, theirs))
+    found = between_epochs(first, second)
+    assert found is not None
+    return found
+
+
+@given(SIDES, SIDES, st.sampled_from([0.3, 0.05, 0.01]))
+def test_between_campaigns_epochs_are_compared_by_t(
+    ours: list[list[float]], theirs: list[list[float]], level: float
+) -> None:
+    """Launches of an epoch are one value; a side of one epoch says nothing of how epochs scatter."""
+    found, sides = between(ours, theirs), [estimates_of(ours), estimates_of(theirs)]
+    if len(ours) == len(theirs) == 1:
+        assert found == unpaired([exp(value) for value in ours[0]], [exp(value) for value in theirs[0]])
+        return
+    assert found.log_ratio == pytest.approx(fmean(sides[1]) - fmean(sides[0]), abs=1e-9)
+    assert found.launches == (sum(map(len, ours)), sum(map(len, theirs)))
+    if any(len(one) > 1 and max(one) - min(one) < 0.01 for one in sides):  # SciPy warns of these
+        return
+    oracle = ttest_ind(sides[1], sides[0])
+    assert found.p == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    assert found.interval(level) == pytest.approx(oracle.confidence_interval(1 - level), abs=1e-6)
+    assert between(theirs, ours).interval(level) == pytest.approx(found.mirrored().interval(level))
+
+
+@given(SIDES, SIDES, st.floats(0.0005, 0.5), st.sampled_from([((0.0,), 0.0), ((0.03,), 0.02), ((0.0, 0.1), 0.01)]))
+def test_with_drift_interval_and_p_of_epochs_say_the_same(
+    ours: list[list[float]], theirs: list[list[float]], level: float, drift: tuple[tuple[float, ...], float]
+) -> None:
+    one = ShiftEstimate(between(ours, theirs), *drift, freedom=4.5)
+    ends, (low, high) = one.interval(level), bounds(0.3)
+    if any(abs(p - level) < 1e-9 for p in (one.p, one.p_outside(low, high))):
+        return
+    assert (ends is not None and not ends[0] <= 0 <= ends[1]) == (one.p <= level)
+    assert (ends is not None and low < ends[0] and ends[1] < high) == (one.p_outside(low, high) <= level)
+    back = one.mirrored()
+    assert (back.p, back.log_ratio) == (one.p, -one.log_ratio)
+
+
+def by_round(epochs: list[list[float]]) -> dict[RoundKey, float]:
+    values = [(at, value) for at, epoch in enumerate(epochs) for value in epoch]
+    return {RoundKey(number, 0, at): value for number, (at, value) in enumerate(values)}
+
+
+def test_the_interval_of_a_single_value_counts_epochs() -> None:
+    few = [[10.0 + k / 10 for k in range(9)], [12.0 + k / 10 for k in range(9)]]
+    alike, wide = over_launches([one for epoch in few for one in epoch]), over_rounds(by_round(few))
+    assert over_rounds(by_round(few[:1])) == over_launches(few[0])
+    assert (wide.value, wide.launches, wide.coverage) == (alike.value, 18, alike.coverage)
+    assert alike.low is not None
+    assert alike.high is not None
+    assert (wide.low, wide.high) == (min(alike.low, 10.4), max(alike.high, 12.4))
+    many = [[value + k / 1000 for k in range(9)] for value in (10.0, 12.0, 11.0, 13.0)]
+    found = over_rounds(by_round(many))
+    logs = [log(epoch[4]) for epoch in many]
+    ends = ttest_1samp(logs, 0.0).confidence_interval(0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((exp(fmean(logs)), exp(ends[0]), exp(ends[1])))
+    assert (found.coverage, found.launches) == (0.95, 36)
+    with_zero = over_rounds(by_round([[0.0], [1.0], [2.0], [3.0]]))
+    assert (with_zero.value, with_zero.low) == pytest.approx(
+        (1.5, ttest_1samp([0, 1, 2, 3], 0).confidence_interval()[0])
+    )
+
+
+def test_a_ratio_of_rounds_counts_epochs() -> None:
+    ratios = [[1.1] * 3, [1.2] * 3, [1.3] * 3, [1.2] * 3]
+    ours, base = by_round(ratios), by_round([[2.0] * 3] * 4)
+    found = ratio({key: 2 * value for key, value in ours.items()}, base)
+    logs = [log(epoch[0]) for epoch in ratios]
+    ends = ttest_1samp(logs, 0.0).confidence_interval(0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((exp(fmean(logs)), exp(ends[0]), exp(ends[1])))
+    above = difference({key: 2 * value for key, value in ours.items()}, base)
+    assert above.value == pytest.approx(0.4)
+    assert above.low == pytest.approx(ttest_1samp([0.2, 0.4, 0.6, 0.4], 0.0).confidence_interval(0.95)[0])
+
+
 # -- in campaigns
 
 
@@ -143,8 +231,9 @@ def world(moves: list[dict[str, float]], each: int) -> Any:  # noqa: ANN401
     return hook
 
 
-def made(folder: Path, moves: list[dict[str, float]], each: int = 9) -> Campaign:
+def made(folder: Path, moves: list[dict[str, float]], each: int = 9, seed: int = 1) -> Campaign:
     options = synthetic.Options(
+        seed=seed,
         layers=(BASE, OTHER, THIRD),
         sizes=(8,),
         places=("within",),
@@ -161,7 +250,11 @@ def made(folder: Path, moves: list[dict[str, float]], each: int = 9) -> Campaign
 
 
 def judged(campaign: Campaign) -> tuple[CampaignVerdicts, dict[str, CellVerdict]]:
-    found = judge_campaign(compare.compare(load.read(campaign)))
+    return judged_data(load.read(campaign))
+
+
+def judged_data(data: load.Dataset) -> tuple[CampaignVerdicts, dict[str, CellVerdict]]:
+    found = judge_campaign(compare.compare(data))
     return found, {one.cell.series.layer: one for one in found.by_point.values()}
 
 
@@ -214,6 +307,38 @@ def test_a_campaign_of_four_epochs_is_judged_over_them(tmp_path: Path) -> None:
     assert plan_power.sentences(load.read(campaign).plan) == plan_power.sentences(campaign.plan)
     (said,) = plan_power.sentences(campaign.plan)
     assert f"{t.ppf(1 - 0.05 / 2 / 2, 3) / 2:.1f} times" in said
+
+
+def test_campaigns_of_several_epochs_are_compared_over_them(tmp_path: Path) -> None:
+    """Launches agree to a per cent, epochs do not: of machines compared so, each launch by itself would decide."""
+    moves = [{OTHER: middle, THIRD: middle} for middle in (0.9, 1.15, 1.0, 1.05)]
+    moved = [{OTHER: 1.12 * one[OTHER], THIRD: 2 * one[THIRD]} for one in moves]
+    sides = [
+        Side(str(seed), load.read(made(tmp_path / str(seed), each, each=3, seed=seed)))
+        for seed, each in enumerate((moves, moved))
+    ]
+    found = against(*sides, 0.05, across_hosts=True)
+    by_layer = {one.series: one for one in found.changes}
+    other = by_layer[OTHER]
+    assert (other.judged.verdict, other.judged.more, other.shift.shift.launches) == ("cannot tell", None, (12, 12))
+    assert unpaired(*(list(side.by_round.values()) for side in other.sides)).p < 0.05  # type: ignore[union-attr]
+    assert by_layer[THIRD].judged.verdict == "slower"
+    assert found.is_over_epochs
+
+
+def test_layers_of_one_campaign_are_compared_over_its_epochs(tmp_path: Path) -> None:
+    moves = [{OTHER: middle} for middle in (0.9, 1.15, 1.0, 1.05)]
+    data = load.read(made(tmp_path, moves, each=3))
+    first, second = (
+        Side("one", data, series) for name in (BASE, OTHER) for series in data.layers if series.layer == name
+    )
+    found = against(first, second, 0.05)
+    assert found.holds == messages.say("versus", "conditions.holds_epochs", boots=1)
+    (one,) = found.changes
+    assert one.judged.verdict == "cannot tell"
+    _, by_layer = judged_data(data)
+    assert one.shift.p == pytest.approx(by_layer[OTHER].verdict.p)
+    assert one.change == pytest.approx(exp(by_layer[OTHER].verdict.log_ratio or 0.0))
 
 
 def test_a_report_opened_again_knows_its_epochs(tmp_path: Path) -> None:

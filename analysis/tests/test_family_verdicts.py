@@ -11,6 +11,7 @@ import pytest
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.family_verdicts import judge_families
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.pairing import PairedRatios, Rounds, paired
 
 ROUNDS, MEMBERS, FAMILIES = 9, 12, 300
@@ -61,7 +62,7 @@ def test_launches_on_two_levels_are_no_difference(launches: int, share: float) -
     chance = random.Random(4)
     wrong, seen = 0, 0
     for _ in range(FAMILIES):
-        base = {(k, 0): exp(chance.gauss(0, 0.003)) for k in range(launches)}
+        base = {RoundKey(k): exp(chance.gauss(0, 0.003)) for k in range(launches)}
         members = {
             at: {
                 key: exp((chance.choice((-0.05, 0.05)) if at < 40 * share else 0.0) + chance.gauss(0, 0.004))
@@ -80,11 +81,12 @@ def test_launches_on_two_levels_are_no_difference(launches: int, share: float) -
 def test_what_differs_is_told_although_others_switch() -> None:
     """And what switches is told where each of its levels differs."""
     chance = random.Random(8)
-    base = {(k, 0): exp(chance.gauss(0, 0.003)) for k in range(9)}
+    base = {RoundKey(k): exp(chance.gauss(0, 0.003)) for k in range(9)}
     members = {at: {key: 1.2 * exp(chance.gauss(0, 0.004)) for key in base} for at in range(6)}
     members |= {at: {key: exp(chance.gauss(0, 0.02)) for key in base} for at in range(6, 36)}
     members |= {
-        at: {(k, 0): (1.2 if k % 2 else 1.3) * exp(chance.gauss(0, 0.003)) for k in range(9)} for at in range(36, 40)
+        at: {RoundKey(k): (1.2 if k % 2 else 1.3) * exp(chance.gauss(0, 0.003)) for k in range(9)}
+        for at in range(36, 40)
     }
     found, _ = judge_families({"one": {at: paired(one, base) for at, one in members.items()}}, 0.0)
     verdicts = found["one"].verdicts
@@ -100,9 +102,9 @@ def test_what_both_sides_do_alike_cancels() -> None:
     chance = random.Random(6)
     switching = [1.0 if k % 2 else 1.5 for k in range(9)]
     for levels in ([1 + k / 8 for k in range(9)], switching):
-        sides = [{(k, 0): value * exp(chance.gauss(0, 0.01)) for k, value in enumerate(levels)} for _ in range(2)]
+        sides = [{RoundKey(k): value * exp(chance.gauss(0, 0.01)) for k, value in enumerate(levels)} for _ in range(2)]
         assert not paired(*sides).two_levels
-    alone = {(k, 0): exp(chance.gauss(0, 0.01)) for k in range(9)}
+    alone = {RoundKey(k): exp(chance.gauss(0, 0.01)) for k in range(9)}
     assert paired(sides[0], alone).two_levels
     assert paired(alone, sides[0]).two_levels
     eight = [{key: side[key] for key in list(side)[:8]} for side in (alone, sides[0])]
@@ -134,9 +136,9 @@ def test_rounds_that_follow_each_other_are_allowed_for() -> None:
 
 def test_one_family_is_judged_without_what_the_others_say_of_its_size() -> None:
     """Nine rounds that agree, the smallest near zero, stand alone among two, and not among fifteen."""
-    up = {(k, 0): 1.002 + (k * 4 % 9) / 100 for k in range(ROUNDS)}
-    flat = {(k, 0): 1.0 for k in range(ROUNDS)}
-    noise = {(k, 0): 1.0 + (-1) ** k * k / 100 for k in range(ROUNDS)}
+    up = {RoundKey(k): 1.002 + (k * 4 % 9) / 100 for k in range(ROUNDS)}
+    flat = {RoundKey(k): 1.0 for k in range(ROUNDS)}
+    noise = {RoundKey(k): 1.0 + (-1) ** k * k / 100 for k in range(ROUNDS)}
     few = {("few", at): paired(one, flat) for at, one in enumerate((up, noise))}
     many = {("many", at): paired(one, flat) for at, one in enumerate((up, *[noise] * 14))}
     found, _ = judge_families({"few": few, "many": many}, 0.0)
@@ -145,7 +147,7 @@ def test_one_family_is_judged_without_what_the_others_say_of_its_size() -> None:
 
 
 def test_there_is_nothing_without_common_rounds() -> None:
-    found, whole = judge_families({"none": {0: paired({(0, 0): 1.0}, {(1, 0): 1.0})}, "empty": {}}, 0.05)
+    found, whole = judge_families({"none": {0: paired({RoundKey(0): 1.0}, {RoundKey(1): 1.0})}, "empty": {}}, 0.05)
     assert whole is None
     assert not found["none"].verdicts[0].differs
     assert not found["empty"].verdicts

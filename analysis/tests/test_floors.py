@@ -15,6 +15,7 @@ from synthetic import WORKLOADS
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.floors import Floors, group_of
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.load import Case, Series
 from cadge_analysis.stats.numbers import Numbers
 
@@ -47,7 +48,7 @@ def program(layer: str, form: str, size: int, values: list[float], *, wait: str 
     workload = WORKLOADS.forms[form].workload(form, {"bytes": size, **given})
     case = Case("within", wait, workload, WORKLOADS.forms[form])
     cell = Cell(Series("floor", layer, (), ()), case)
-    return cast(Numbers, Program(cell, {(number, 0): value for number, value in enumerate(values)}))
+    return cast(Numbers, Program(cell, {RoundKey(number): value for number, value in enumerate(values)}))
 
 
 def floor_of(programs: list[Numbers], like: Numbers, size: int) -> Any:  # noqa: ANN401 - a floor, which the test expects
@@ -98,7 +99,7 @@ def test_a_program_of_larger_messages_is_the_floor_of_smaller_ones() -> None:
 def test_a_round_that_moved_nothing_is_in_no_floor() -> None:
     """A rate of 0 stands for no time."""
     flow = program("floor-xdp", "flow", 4 * KIB, [0.0, 800.0, 900.0])
-    assert set(floor_of([flow], flow, 4 * KIB).by_round) == {(1, 0), (2, 0)}
+    assert set(floor_of([flow], flow, 4 * KIB).by_round) == {RoundKey(1), RoundKey(2)}
 
 
 def test_large_messages_are_a_line_and_the_best_copy_rate_round_by_round() -> None:

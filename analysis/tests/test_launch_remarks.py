@@ -17,6 +17,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts import launch_remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.load import Dataset
 from cadge_results.formats.record import HostLoad
 
@@ -68,7 +69,7 @@ def told(data: Dataset, values: dict[str, tuple[float, ...]]) -> list[Remark]:
         mine = (
             values.get(row.cell.series.label, ()) if (row.cell.case.pattern, row.cell.case.size) == ("rpc", 8) else ()
         )
-        by_round = {(round_, 0): value for round_, value in enumerate(mine)} or row.numbers.by_round
+        by_round = {RoundKey(round_): value for round_, value in enumerate(mine)} or row.numbers.by_round
         rows.append(replace(row, numbers=replace(row.numbers, by_round=by_round)))
     return list(launch_remarks.remarks(replace(found, rows=tuple(rows))))
 

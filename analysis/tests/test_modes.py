@@ -15,13 +15,14 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.stats.inference import modes
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_results.formats.histogram import Histogram, decode
 
 DRAWS = 4000
 
 
 def rounds(values: Sequence[float]) -> Mapping[tuple[int, int], float]:
-    return {(number, 0): value for number, value in enumerate(values)}
+    return {RoundKey(number): value for number, value in enumerate(values)}
 
 
 def normal(rng: random.Random) -> float:

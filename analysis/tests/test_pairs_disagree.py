@@ -23,6 +23,7 @@ from cadge_analysis.page import picture, verdict_words
 from cadge_analysis.page.parts import ablation_table
 from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import do_disagree, ratio
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
@@ -80,7 +81,7 @@ def test_medians_contradict_pairs(medians: float, pairs: float, low: float, high
 
 @pytest.mark.parametrize(("second", "says"), [(SECOND, True), (CALM, False)])
 def test_a_ratio_knows_it(second: Sequence[int], says: bool) -> None:
-    ours, base = ({(number, 0): float(one) for number, one in enumerate(some)} for some in (second, FIRST))
+    ours, base = ({RoundKey(number): float(one) for number, one in enumerate(some)} for some in (second, FIRST))
     assert ratio(ours, base).pairs_disagree is says
     assert ratio(base, ours).pairs_disagree is says
     less = {key: value for key, value in base.items() if key[0] != 2}  # not paired: it is the ratio of the medians

@@ -16,6 +16,7 @@ from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.sequential import fixed
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.pairing import PairedRatios
@@ -28,7 +29,7 @@ def drawn(chance: random.Random, launches: int, shifts: list[float], spread: flo
     """Return pairs of layers beside one baseline, of which half of the scatter is."""
     base = [chance.gauss(0, spread / 2**0.5) for _ in range(launches)]
     sides = [[shift + chance.gauss(0, spread / 2**0.5) - one for one in base] for shift in shifts]
-    return [PairedRatios({(at, 0): x for at, x in enumerate(one)}, fixed(launches)) for one in sides]
+    return [PairedRatios({RoundKey(at): x for at, x in enumerate(one)}, fixed(launches)) for one in sides]
 
 
 @pytest.mark.parametrize("launches", [3, 9, 30])

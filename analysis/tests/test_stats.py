@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synthetic import counted
 
 from cadge_analysis.stats import intervals
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_results.formats.histogram import Histogram, decode
 
 
@@ -120,8 +121,8 @@ def test_buckets_of_different_width_give_no_tail() -> None:
 
 
 def test_ratios_are_paired_by_round_where_every_launch_has_its_partner() -> None:
-    ours = {(0, 0): 20.0, (1, 0): 44.0, (2, 0): 90.0}
-    base = {(0, 0): 10.0, (1, 0): 20.0, (2, 0): 30.0, (3, 0): 1.0}
+    ours = {RoundKey(0): 20.0, RoundKey(1): 44.0, RoundKey(2): 90.0}
+    base = {RoundKey(0): 10.0, RoundKey(1): 20.0, RoundKey(2): 30.0, RoundKey(3): 1.0}
     found = intervals.ratio(ours, base)
     assert found.paired
     assert (found.value, found.low, found.high) == pytest.approx(((2.2 * 6**0.5) ** 0.5, 2.0, 3.0))
@@ -130,8 +131,8 @@ def test_ratios_are_paired_by_round_where_every_launch_has_its_partner() -> None
 
 
 def test_without_partners_the_medians_are_divided_and_the_interval_is_wide() -> None:
-    ours = {(0, 0): 20.0, (5, 0): 40.0}
-    base = {(0, 0): 10.0, (1, 0): 16.0}
+    ours = {RoundKey(0): 20.0, RoundKey(5): 40.0}
+    base = {RoundKey(0): 10.0, RoundKey(1): 16.0}
     found = intervals.ratio(ours, base)
     assert not found.paired
     assert found.value == 30.0 / 13.0
@@ -139,4 +140,4 @@ def test_without_partners_the_medians_are_divided_and_the_interval_is_wide() -> 
     assert found.coverage == 0.25
     gap = intervals.difference(ours, base)
     assert (gap.value, gap.low, gap.high) == (17.0, 4.0, 30.0)
-    assert intervals.ratio({(9, 0): 3.0}, {(1, 0): 2.0}).low is None
+    assert intervals.ratio({RoundKey(9): 3.0}, {RoundKey(1): 2.0}).low is None

@@ -20,6 +20,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts.since import findings_of
 from cadge_analysis.stats import load
 from cadge_analysis.stats.decide import decide
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.versus.against import SideComparison, against
@@ -380,7 +381,7 @@ def with_numbers(one: Side, values: list[list[float]]) -> Side:
     vars(other)["numbers"] = {
         key: replace(
             one.numbers[key],
-            by_round={(number, 0): value for number, value in enumerate(found)},
+            by_round={RoundKey(number): value for number, value in enumerate(found)},
             central=over_launches(found),
         )
         for key, found in zip(keys, values, strict=False)

@@ -25,6 +25,7 @@ import hosts
 import ours
 
 from cadge_analysis.stats.family_verdicts import judge_families
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.stats.pairing import paired
@@ -88,7 +89,9 @@ def main() -> int:
             for variant in random.sample(variants, len(variants)):
                 found[variant].append(times(given.floor, variant, given, names, 18490 - number % 50))
     rounds = {
-        variant: [{(k, 0): launch[place] for k, launch in enumerate(launches)} for place in range(len(given.sizes))]
+        variant: [
+            {RoundKey(k): launch[place] for k, launch in enumerate(launches)} for place in range(len(given.sizes))
+        ]
         for variant, launches in found.items()
     }
     compared = {

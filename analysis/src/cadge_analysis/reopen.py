@@ -13,6 +13,7 @@ from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.embed import BY_LAUNCH, DAMAGED, ReportHead
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.load import VALID, Dataset, Measurement, PlannedAttempt, Sample, cells_of
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan, PlanLaunch, PlanPoint, Subject, Workload
 from cadge_results.formats.campaign import PlanSize, TestbedFacts, ToolFacts
@@ -153,8 +154,7 @@ def _attempts(
             quantities[file.one_load.offered] = Measurement(numbers=(float(rates[str(place)]),))
         sample = Sample(
             launch_id=name,
-            round=(number, 0),
-            epoch=launches[place].epoch,
+            round=RoundKey(number, 0, launches[place].epoch),
             quantities=quantities,
             elapsed_ns=0,
             operations=int(raw.get("fewest_samples", 0)),

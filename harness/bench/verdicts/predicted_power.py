@@ -17,6 +17,7 @@ from math import expm1, inf
 from cadge_analysis.prediction import SIZES, chance, of_pairs
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.sequential import fixed
 from cadge_analysis.stats.pairing import PairedRatios
 from cadge_results.formats.plan import PlanPrediction
@@ -42,7 +43,7 @@ def campaign(draw: random.Random, members: int, launches: int, spread: float, *,
 
 def pilot_says(pilot: Campaign, launches: int) -> PlanPrediction:
     """Return what a pilot predicts."""
-    pairs = [PairedRatios({(r, 0): x for r, x in enumerate(one)}, fixed(len(one))) for one in pilot.values()]
+    pairs = [PairedRatios({RoundKey(r): x for r, x in enumerate(one)}, fixed(len(one))) for one in pilot.values()]
     family = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=len(pairs), launches=launches)
     predicted = of_pairs(pairs, family, "pilot")
     assert predicted is not None  # noqa: S101 - each layer has launches

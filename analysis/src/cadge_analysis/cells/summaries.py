@@ -51,8 +51,8 @@ OFFERED: Field[LaunchValue] = Field("offered_per_s", lambda one: one.offered_s)
 VALUES: tuple[Field[LaunchValue], ...] = (
     Field("point_id", lambda one: one.numbers.cell.point_id),
     Field("launch_id", lambda one: one.sample.launch_id),
-    Field("round", lambda one: one.sample.round[0]),
-    Field("epoch", lambda one: one.sample.epoch),
+    Field("round", lambda one: one.sample.round.round),
+    Field("epoch", lambda one: one.sample.round.epoch),
     Field("quantity", lambda one: one.numbers.cell.case.file.main),
     Field("unit", lambda one: one.numbers.quantity.unit),
     VALUE,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cadge_analysis.models.fit import LaunchReading
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.load import Cell, Dataset, RoundKey, Sample, Series
+from cadge_analysis.stats.load import Cell, Dataset, Sample, Series
 from cadge_analysis.stats.numbers import per_launch
 from cadge_results.formats.point import Value
 from cadge_results.plugins.rules import FitsOf

@@ -24,8 +24,8 @@ from functools import partial
 from cadge_analysis import messages, units
 from cadge_analysis.models.loggp import MissingNumber, ModelLine, ModelNumber, Parameters, Piece
 from cadge_analysis.models.pieces import SIZES_LEAST, Curve, PoorFit, pieces, straight
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.load import RoundKey
 
 say = partial(messages.say, "models")
 

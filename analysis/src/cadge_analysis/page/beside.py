@@ -397,6 +397,8 @@ def _method(found: SideComparison) -> tuple[Fact, ...]:
             "Pairs" if is_of_pairs else "Change": paired if is_of_pairs else say("beside.change"),
             "Verdict": say("beside.verdict", margin=found.margin, error=ERROR),
             "p": say("beside.p"),
-            "Launches": say("beside.launches"),
+            "Epochs" if found.is_over_epochs else "Launches": say(
+                "beside.epochs" if found.is_over_epochs else "beside.launches"
+            ),
         }
     )

@@ -23,7 +23,7 @@ from cadge_analysis.stats.campaign_verdicts import (
     LeadingGroup,
 )
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.serial import CLEARLY, STRICTER, WARNED, WITHHELD, Serial
 from cadge_analysis.stats.inference.verdict import Verdict

@@ -281,6 +281,7 @@ def method_section(made: JudgedCampaign) -> Region:
         verdict_words.facts(made.verdicts, titles),
         several_ends=any(row.numbers.apart for row in comparison.rows),
         launches=usual(comparison.rows),
+        epochs=data.plan.epochs,
         floors=comparison.floors.items(),
         own=provenance.own(data, launch_facts(data)),
         chosen=_chosen(data),

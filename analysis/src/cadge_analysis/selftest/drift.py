@@ -17,6 +17,7 @@ from math import log, sqrt
 from statistics import fmean
 
 from cadge_analysis.stats.inference.modes import has_two_levels
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.sequential import ERROR, fixed
 from cadge_analysis.stats.inference.serial import Serial, error_for, serial_correlation
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
@@ -70,7 +71,7 @@ def together(found: Sequence[Coverage]) -> tuple[PooledPairs, ...]:
 def differences(data: Dataset) -> Mapping[tuple[str, str], list[float]]:
     """Return the paired log-ratios of each layer's series to its first one, by rounds, less their median."""
     found: dict[tuple[str, str], list[float]] = {}
-    base: dict[str, tuple[Series, Mapping[tuple[int, int], float]]] = {}
+    base: dict[str, tuple[Series, Mapping[RoundKey, float]]] = {}
     measured = CellNumbers(data)
     for cell in sorted(data.cells, key=lambda one: (one.series, one.case.sort_key)):
         numbers = measured.get(cell.point_id)

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from math import log
 
 from cadge_analysis.groups import by_key
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.signed_rank import averages, launches_to_decide, power
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_pairs
-from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.numbers import CellNumbers, Numbers
 
 SEND = "delay.send_ns"

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import median, quantile
-from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.load import Cell, Dataset
 
 STALL = "delay.stall_ns"
 P99 = 990

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from cadge_analysis.stats import intervals
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Case, Family, RoundKey
+from cadge_analysis.stats.load import Case, Family
 from cadge_analysis.stats.numbers import Numbers
 from cadge_results import FloorFile
 
@@ -79,7 +80,7 @@ def _of_program(numbers: Numbers, size: int) -> Floor | None:
     by_round = _scaled(numbers, size)
     if not by_round:
         return None
-    central = intervals.over_launches(list(by_round.values()))
+    central = intervals.over_rounds(by_round)
     case = numbers.cell.case
     return Floor(case=case, size=size, by_round=by_round, central=central, programs=(numbers,), composed=False)
 
@@ -200,7 +201,7 @@ class Floors:
         lines, moved = self._lines(group), _moved(case, max(size, rule.above_bytes))
         by_round = {key: _exchange(lines(key) + moved * cost, case, size) for key, cost in per_byte.items()}
         programs = (self._line(group), numbers) if rule.lines else (numbers,)
-        central = intervals.over_launches(list(by_round.values()))
+        central = intervals.over_rounds(by_round)
         return Floor(case=case, size=size, by_round=by_round, central=central, programs=programs, composed=True)
 
 

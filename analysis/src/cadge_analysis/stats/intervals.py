@@ -5,17 +5,23 @@ A launch (a fresh pair of processes) is the unit of replication; the many sample
 layout, its connection and its moment, so they say nothing about another launch (Georges et al., OOPSLA 2007; Kalibera
 and Jones, ISMM 2013). From each launch one number is taken, its own quantile or rate; over launches the median of these
 numbers is shown with the order-statistic interval. All times are nanoseconds.
+
+Launches of several epochs have in common what an epoch moved, so each epoch gives one value, as verdicts take them
+(inference/epochs.py): of two or three epochs the launches' interval is widened until it holds each one's, from
+EPOCHS_LEAST on value and interval are their mean's, by Student's t; of what is above zero, that of logarithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb, exp, log, log1p
 
 from cadge_analysis import messages, units
 from cadge_analysis.stats.inference import signed_rank
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST, RoundKey, by_epoch
+from cadge_analysis.stats.inference.student import mean_of
 from cadge_results.formats.histogram import Histogram, merge, mergeable
 
 say = partial(messages.say, "stats")
@@ -104,6 +110,33 @@ def over_launches(values: Sequence[float], *, paired: bool = False) -> Estimate:
         launches=n,
         paired=paired,
     )
+
+
+def over_rounds(by_round: Mapping[RoundKey, float], *, paired: bool = False) -> Estimate:
+    """Return the median over launches and its interval; over epochs where there are several."""
+    are_positive = min(by_round.values()) > 0
+    return _over_epochs(by_round, partial(over_launches, paired=paired), median, are_positive=are_positive)
+
+
+def _over_epochs(
+    values: Mapping[RoundKey, float],
+    of_launches: Callable[[Sequence[float]], Estimate],
+    middle: Callable[[Sequence[float]], float],
+    *,
+    are_positive: bool,
+) -> Estimate:
+    """Return what launches give, or epochs where there are several; middle: of an epoch."""
+    found, epochs = of_launches(list(values.values())), by_epoch(values)
+    if len(epochs) < 2:
+        return found
+    each = [middle(one) for one in epochs]
+    if len(epochs) < EPOCHS_LEAST:
+        ends = [end for end in (found.low, found.high) if end is not None]
+        return replace(found, low=min(ends + each), high=max(ends + each))
+    into, back = (log, exp) if are_positive else (float, float)
+    mean = mean_of([into(one) for one in each])
+    low, high = mean.interval(1 - TARGET_COVERAGE)
+    return replace(found, value=back(mean.value), low=back(low), high=back(high), coverage=TARGET_COVERAGE)
 
 
 def over_pairs(differences: Sequence[float]) -> Estimate:
@@ -199,7 +232,12 @@ def unpaired_difference(ours: Estimate, base: Estimate) -> Estimate:
     )
 
 
-def _pairs(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> list[tuple[float, float]]:
+def _over_paired_rounds(differences: Mapping[RoundKey, float]) -> Estimate:
+    """Return the middle of paired differences and their interval; over epochs where there are several."""
+    return _over_epochs(differences, over_pairs, signed_rank.estimate, are_positive=False)
+
+
+def _pairs(ours: Mapping[RoundKey, float], base: Mapping[RoundKey, float]) -> dict[RoundKey, tuple[float, float]]:
     """Return values of the same rounds, or nothing unless every launch of ours has its partner.
 
     Where the base was measured up to an earlier look, in the first of our rounds and no others, these are compared.
@@ -207,11 +245,11 @@ def _pairs(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int],
     common = sorted(ours.keys() & base.keys())
     ended_early = len(common) == len(base) and common == sorted(ours)[: len(common)]
     if not common or (len(common) < len(ours) and not ended_early):
-        return []
-    return [(ours[number], base[number]) for number in common]
+        return {}
+    return {number: (ours[number], base[number]) for number in common}
 
 
-def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:
+def ratio(ours: Mapping[RoundKey, float], base: Mapping[RoundKey, float]) -> Estimate:
     """Return ours ÷ base over launches; both are keyed by round (and launch in it).
 
     Launches of one round ran close together in time, so where every launch of ours has a partner in its round the
@@ -221,14 +259,14 @@ def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], 
     """
     pairs = _pairs(ours, base)
     if pairs:
-        if min(min(pair) for pair in pairs) <= 0:  # no logarithm
-            return over_launches([x / y for x, y in pairs], paired=True)
-        found = over_pairs([log(x / y) for x, y in pairs])
+        if min(min(pair) for pair in pairs.values()) <= 0:  # no logarithm
+            return over_rounds({key: x / y for key, (x, y) in pairs.items()}, paired=True)
+        found = _over_paired_rounds({key: log(x / y) for key, (x, y) in pairs.items()})
         medians = log(median(list(ours.values())) / median(list(base.values())))
         low, high = (None if end is None else exp(end) for end in (found.low, found.high))
         disagree = do_disagree(medians, found.value, found.low, found.high)
         return replace(found, value=exp(found.value), low=low, high=high, pairs_disagree=disagree)
-    return _unpaired_ratio(over_launches(list(ours.values())), over_launches(list(base.values())))
+    return _unpaired_ratio(over_rounds(ours), over_rounds(base))
 
 
 def do_disagree(
@@ -245,12 +283,12 @@ def do_disagree(
     return beyond or medians * pairs <= 0
 
 
-def difference(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:
+def difference(ours: Mapping[RoundKey, float], base: Mapping[RoundKey, float]) -> Estimate:
     """Return ours - base over launches, paired by round like `ratio`."""
     pairs = _pairs(ours, base)
     if pairs:
-        return over_pairs([x - y for x, y in pairs])
-    return unpaired_difference(over_launches(list(ours.values())), over_launches(list(base.values())))
+        return _over_paired_rounds({key: x - y for key, (x, y) in pairs.items()})
+    return unpaired_difference(over_rounds(ours), over_rounds(base))
 
 
 ONE_IN = (2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10_000)

@@ -170,23 +170,23 @@ def _knee(by_load: Mapping[int, Row], generator: Generator | None, why_not: str)
     rounds = sorted(set.intersection(*(set(found) for found in tails.values())))
     if not rounds:
         return None
-    found = [
-        _of_launch(
+    found = {
+        key: _of_launch(
             {load: samples[load][key] for load in by_load}, {load: tails[load][key] for load in by_load}, file, rule
         )
         for key in rounds
-    ]
+    }
     highest, rest = max(by_load), by_load[rule.rest]
     return Knee(
         series=rest.cell.series,
         point_id=rest.cell.point_id,
         case=rest.cell.case,
-        load=intervals.over_launches([float(load) for load, _ in found]),
-        rate=intervals.over_launches([rate for _, rate in found]),
-        rest_ns=intervals.over_launches([tails[rule.rest][key] for key in rounds]),
+        load=intervals.over_rounds({key: float(load) for key, (load, _) in found.items()}),
+        rate=intervals.over_rounds({key: rate for key, (_, rate) in found.items()}),
+        rest_ns=intervals.over_rounds({key: tails[rule.rest][key] for key in rounds}),
         loads=tuple(sorted(by_load)),
-        bearing_all=sum(load == highest for load, _ in found),
-        bearing_none=sum(load == 0 for load, _ in found),
+        bearing_all=sum(load == highest for load, _ in found.values()),
+        bearing_none=sum(load == 0 for load, _ in found.values()),
         fewest=min(row.numbers.fewest for row in by_load.values()),
         generator=generator,
         why_not=why_not,

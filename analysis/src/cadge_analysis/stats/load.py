@@ -26,6 +26,7 @@ from cadge_analysis.stats.attempt_columns import (
     attempt_columns,
 )
 from cadge_analysis.stats.disturbance import disturbed
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_results import (
     Attempt,
     Campaign,
@@ -56,7 +57,6 @@ say = partial(messages.say, "stats")
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
 
-RoundKey = tuple[int, int]  # round, and which launch of this round where there is more than one
 PlannedRounds = tuple[tuple[int, ...], frozenset[int]]
 """The rounds that a point was planned in, in order, and those that were run."""
 
@@ -187,7 +187,6 @@ class Sample:
 
     launch_id: str
     round: RoundKey
-    epoch: int = 0
     quantities: Mapping[str, Measurement]
     elapsed_ns: int
     operations: int
@@ -364,8 +363,7 @@ def _sample(
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
         launch_id=launch.launch_id,
-        round=_round_key(launch.round, 0),
-        epoch=launch.epoch,
+        round=_round_key(launch.round, 0, launch.epoch),
         quantities=PackedMeasures({name: one for name, one in found.items() if one is not None}),
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
@@ -444,9 +442,9 @@ def _attempted(
 
 
 @cache
-def _round_key(number: int, launch: int) -> RoundKey:
+def _round_key(number: int, launch: int, epoch: int) -> RoundKey:
     """Return one object for all attempts of a round."""
-    return number, launch
+    return RoundKey(number, launch, epoch)
 
 
 def _cell(point: PlanPoint, series: Series, case: Case, found: list[PlannedAttempt]) -> Cell:
@@ -460,7 +458,7 @@ def _cell(point: PlanPoint, series: Series, case: Case, found: list[PlannedAttem
     used: Counter[int] = Counter()
     for one, is_disturbed in zip(found, flags, strict=True):
         if one.sample is not None:
-            key = _round_key(one.round, used[one.round])
+            key = _round_key(one.round, used[one.round], one.sample.round.epoch)
             is_known = one.sample.round == key and not is_disturbed
             samples.append(one.sample if is_known else replace(one.sample, round=key, disturbed=is_disturbed))
             used[one.round] += 1

@@ -14,8 +14,9 @@ from typing import Any
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Cell, Dataset, Measurement, RoundKey, Sample, read
+from cadge_analysis.stats.load import Cell, Dataset, Measurement, Sample, read
 from cadge_results import Campaign
 from cadge_results.plugins.parameter import Quantity
 
@@ -105,16 +106,16 @@ def _pooled(measured: Sequence[Measurement], quantity: Quantity) -> float | None
     return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
 
 
-def apart(measured: Sequence[Measurement], quantity: Quantity) -> Estimate | None:
+def apart(measured: Mapping[RoundKey, Measurement], quantity: Quantity) -> Estimate | None:
     """Return how far endpoints that measure the same lie apart; None where a launch has fewer than two of them."""
-    found = []
-    for one in measured:
+    found = {}
+    for key, one in measured.items():
         ends = [float(intervals.quantile(counts, P50)) for counts in one.by_end]
         ends += [_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in one.amounts]
         if len(ends) < 2 or min(ends) <= 0:
             return None
-        found.append(max(ends) / min(ends))
-    return intervals.over_launches(found)
+        found[key] = max(ends) / min(ends)
+    return intervals.over_rounds(found)
 
 
 def _counted(samples: Sequence[Sample]) -> Counter[str]:
@@ -192,11 +193,13 @@ def _numbers(cell: Cell, kept: Cell | None = None) -> Numbers:
     p90, p99, p999 = intervals.tails(histograms, (P90, P99, P999)) if histograms else (None, None, None)
     others, caveats = {}, {}
     for name, quantity in file.quantities.items():
-        found = [per_launch(one[name], quantity) for one in measures if name in one]
+        found = {
+            key: per_launch(one[name], quantity) for key, one in zip(by_round, measures, strict=True) if name in one
+        }
         if name != file.main and found:
-            others[name] = intervals.over_launches(found)
-        if quantity.caveat and any(found):
-            caveats[name] = sum(value > 0 for value in found)
+            others[name] = intervals.over_rounds(found)
+        if quantity.caveat and any(found.values()):
+            caveats[name] = sum(value > 0 for value in found.values())
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
@@ -207,13 +210,13 @@ def _numbers(cell: Cell, kept: Cell | None = None) -> Numbers:
             one.counts.total if one.p99_ns is None else sample.operations
             for sample, one in zip(samples, main, strict=True)
         ),
-        central=intervals.over_launches(list(by_round.values())),
+        central=intervals.over_rounds(by_round),
         samples=sum(histogram.total for histogram in histograms),
         p90=p90,
         p99=p99,
         p999=p999,
         pooled=_pooled(main, file.main_quantity),
-        apart=apart(main, file.main_quantity),
+        apart=apart(dict(zip(by_round, main, strict=True)), file.main_quantity),
         operations_s=units.per_second(operations, elapsed) if elapsed else 0.0,
         others=others,
         operations=operations,

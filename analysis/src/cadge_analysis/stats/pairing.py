@@ -16,10 +16,11 @@ from math import log
 from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
 from cadge_analysis.stats.inference.levels import Levels, levels_of
 from cadge_analysis.stats.inference.modes import scatter_within
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.scatter import Scatter
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.load import Case, Cell, Dataset, PlannedRounds, RoundKey
+from cadge_analysis.stats.load import Case, Cell, Dataset, PlannedRounds
 from cadge_analysis.stats.offered import unlike
 
 Rounds = Mapping[RoundKey, float]
@@ -88,7 +89,6 @@ class Pairing:
         self._rounds = data.rounds_of_points
         # most points share both, and there are fewer pairs of these than of cells by far
         self._known: dict[tuple[PlannedRounds, PlannedRounds], tuple[tuple[int, ...], int]] = {}
-        self._epochs = {launch.round: launch.epoch for launch in data.plan.launches}
         self._finished = data.meta.status == "finished"
         self._looks = looks
         sides: dict[tuple[str, str, str], list[list[float]]] = defaultdict(list)
@@ -112,7 +112,7 @@ class Pairing:
             made = len(order) if self._finished else made
         better = ours.case.file.main_quantity.better
         pairs = _pairs(our_values, base_values, more_is_better=better == "high")
-        have = Counter(number for number, _ in pairs)
+        have = Counter(key.round for key in pairs)
 
         def pairs_until(look: int) -> int:
             # of launches that are still to come none is lost yet
@@ -120,8 +120,8 @@ class Pairing:
 
         last = max((look for look in looks.looks if look <= made), default=made)
         seen = set(order[:last])
-        at_look = {key: value for key, value in pairs.items() if key[0] in seen}
-        sizes = Counter(self._epochs[number] for number, _ in at_look)
+        at_look = {key: value for key, value in pairs.items() if key.round in seen}
+        sizes = Counter(key.epoch for key in at_look)
         found = of_epochs(_shortened(looks, [pairs_until(look) for look in looks.looks]), list(sizes.values()))
         return PairedRatios(
             pairs=at_look,

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from math import log1p
 
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
+from cadge_analysis.stats.inference.rounds import by_epoch
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.inference.shift import paired, unpaired
+from cadge_analysis.stats.inference.shift import between_epochs, paired
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.measures import samples_needed
 from cadge_analysis.stats.numbers import Numbers, tail_by_round
@@ -60,7 +61,7 @@ def _of(ours: Numbers, theirs: Numbers, beside: ShiftEstimate, per_mille: int, l
     if min(*here.values(), *there.values()) <= 0:
         return None
     is_paired = beside.shift.paired
-    shift = paired(dict(here), dict(there)) if is_paired else unpaired(list(here.values()), list(there.values()))
+    shift = paired(here, there) if is_paired else between_epochs(by_epoch(here), by_epoch(there))
     if shift is None:
         return None
     drifted = replace(beside, shift=shift)

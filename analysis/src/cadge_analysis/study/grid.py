@@ -57,7 +57,7 @@ def _value(cell: Cell | None, row: Row | None, column: ColumnOf) -> Value:
         return Value(text=units.MISSING, reason=reason(cell))
     if column.carries:
         rates = by_round(cell, column.carries)
-        return estimate_value(intervals.over_launches(list(rates.values())), scale=1.0, reason="")
+        return estimate_value(intervals.over_rounds(rates), scale=1.0, reason="")
     return estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
 
 

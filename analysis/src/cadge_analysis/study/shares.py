@@ -15,8 +15,9 @@ from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Cell, RoundKey, Series
+from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study.distance import published_value
 from cadge_analysis.study.published import Publication, ShareOf
 from cadge_results.plugins.parameter import holds

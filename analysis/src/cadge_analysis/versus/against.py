@@ -13,7 +13,7 @@ from math import exp, fsum, log
 
 from cadge_analysis import messages, words
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
-from cadge_analysis.stats.inference.shift import Shift, paired
+from cadge_analysis.stats.inference.shift import EpochShift, Shift, paired
 from cadge_analysis.stats.inference.verdict import IntervalVerdict, Verdict
 from cadge_analysis.stats.intervals import do_disagree, median
 from cadge_analysis.stats.load import Case, Cell
@@ -177,6 +177,11 @@ class SideComparison:
         """How many cells could have no verdict, however large their difference."""
         return sum(change.judged.is_silent for change in self.changes)
 
+    @property
+    def is_over_epochs(self) -> bool:
+        """True where a cell is compared over epochs."""
+        return any(isinstance(one.shift.shift, EpochShift) for one in self.changes)
+
     def count(self, verdict: Verdict) -> int:
         """How many cells have this verdict."""
         return sum(change.judged.verdict is verdict for change in self.changes)
@@ -303,7 +308,7 @@ def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
         return shift_between(ours, theirs)
     if min(*ours.by_round.values(), *theirs.by_round.values()) <= 0:
         return None
-    return paired(dict(ours.by_round), dict(theirs.by_round))
+    return paired(ours.by_round, theirs.by_round)
 
 
 def _medians(found: _CellMatch) -> tuple[float, float]:

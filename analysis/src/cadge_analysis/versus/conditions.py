@@ -70,7 +70,8 @@ def holds(campaigns: Sequence[Dataset]) -> str:
     several = boots(campaigns)
     if several is None:
         return say("conditions.holds_unknown")
-    return say("conditions.holds", boots=several)
+    has_epochs = any(data.plan.epochs > 1 for data in campaigns)
+    return say("conditions.holds_epochs" if has_epochs else "conditions.holds", boots=several)
 
 
 def merged(told: Iterable[Difference]) -> list[tuple[str, str, str]]:

@@ -18,7 +18,8 @@ from math import sqrt
 from cadge_analysis.selftest.pinned import is_of_this_machine
 from cadge_analysis.stats.inference.between import CampaignDrift, CellMove, between
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
-from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
+from cadge_analysis.stats.inference.rounds import by_epoch
+from cadge_analysis.stats.inference.shift import Shift, between_epochs
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.forbidden import forbids
@@ -113,7 +114,7 @@ def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, CellMove, Shi
             continue
         way = -1 if here.more_is_better else 1
         kind, label, *_ = key
-        one = CellMove(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=error_of(shift))
+        one = CellMove(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=shift.error())
         yield here.cell.case, one, shift
 
 
@@ -121,7 +122,7 @@ def shift_between(ours: Numbers, theirs: Numbers) -> Shift | None:
     """Return the shift between cells of two campaigns; None where a number has no logarithm."""
     if min(*ours.by_round.values(), *theirs.by_round.values()) <= 0:
         return None
-    return unpaired(list(ours.by_round.values()), list(theirs.by_round.values()))
+    return between_epochs(by_epoch(ours.by_round), by_epoch(theirs.by_round))
 
 
 def _usual(first: Side, second: Side) -> tuple[BetweenCampaigns, ...]:

@@ -18,8 +18,9 @@ from cadge_analysis.groups import by_key
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
+from cadge_analysis.stats.load import Cell, Sample, Series
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.plugin import ParameterValue as Value
 from cadge_analysis.study.plugin import titled
@@ -97,7 +98,7 @@ def quantity_by_round(cell: Cell, quantity: str) -> ByRound:
 
 def estimate(by_round: ByRound) -> Estimate | None:
     """Return the median over launches with its interval; None without any."""
-    return intervals.over_launches(list(by_round.values()), paired=True) if by_round else None
+    return intervals.over_rounds(by_round, paired=True) if by_round else None
 
 
 def divided(ours: ByRound, base: ByRound) -> ByRound:

@@ -25,6 +25,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cadge_analysis.models.least_squares import can_tell, costs
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_study_press.popularity import FileSet
 from cadge_study_press.spec import say
 
@@ -90,7 +91,7 @@ class MeasuredPoint:
     """Requests a second that were offered."""
     cpu_ns: float
     """Of all nodes, a request."""
-    cpu_by_round: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    cpu_by_round: Mapping[RoundKey, float] = field(default_factory=dict)
     """The same, launch by launch."""
     asker_ns: float
     """Of whoever asks, a request."""
@@ -129,7 +130,7 @@ class Demands:
     slept: bool
     """Whether what a sleep costs could be told from the other costs."""
     unknown: str = ""
-    by_round: Mapping[tuple[int, int], Costs] = field(default_factory=dict)
+    by_round: Mapping[RoundKey, Costs] = field(default_factory=dict)
     """The four costs as each round alone would have them."""
 
     def flow(self, cluster: Cluster) -> Flow:

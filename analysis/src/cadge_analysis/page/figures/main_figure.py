@@ -18,6 +18,7 @@ from cadge_analysis.page import verdict_words
 from cadge_analysis.page.parts.imported import imported_lines
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST, by_epoch
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Case, Dataset, Series
@@ -228,6 +229,9 @@ def bars_note(rows: Sequence[Row]) -> str:
     (launches, coverage), often = max(tally.items(), key=lambda item: (item[1], item[0]))
     if launches == 1:
         return say("figures.one_launch")
+    epochs = max(len(by_epoch(row.numbers.by_round)) for row in rows)
+    if epochs >= EPOCHS_LEAST:
+        return say("figures.bars_over", epochs=epochs)
     text = say("figures.bars", launches=launches, coverage=coverage)
     others = sum(tally.values()) - often
     return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."

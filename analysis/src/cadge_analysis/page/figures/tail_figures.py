@@ -143,7 +143,7 @@ def _spoken_text(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: floa
 
 def tail_figure(rows: Sequence[Row], knees: Sequence[Knee], source: FigureSource, *, name: str) -> Figure:
     """Draw the p99 of the same rows, with a ring at the highest load that each series sustains."""
-    found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
+    found = [(row, intervals.over_rounds(tail_by_round(row.numbers, P99))) for row in rows]
     how = say("figures.p99_markers", bars=bars_note(rows))
     return _tail_figure(found, knees, source, name=name, percentile="p99", how=how)
 

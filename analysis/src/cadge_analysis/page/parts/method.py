@@ -16,6 +16,7 @@ from cadge_analysis.models.pieces import SIZES_LEAST
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.disturbance import DISTURBED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.floors import Floor, FloorKey
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
 from cadge_results.formats.point import Value
@@ -78,14 +79,16 @@ def _composed(found: Sequence[tuple[FloorKey, Floor]]) -> Iterator[str]:
             yield f"{title} {words.PLACES[words.PLACE_ORDER[at]]}, {words.WAITS[words.WAIT_ORDER[how]]}, {which}"
 
 
-def _intervals(launches: int, coverage: float) -> str:
+def _intervals(launches: int, coverage: float, epochs: int) -> str:
     """Return what intervals over launches are, with the number of them that most values of the campaign have."""
+    if epochs >= EPOCHS_LEAST:
+        return say("method.over_epochs", epochs=epochs)
     text = say("method.order_statistics") + " "
     if not coverage:
         return say("method.one_launch", text=text)
     k = rank_of_interval(launches)
     ends = "smallest and largest" if k == 1 else f"k = {k}"
-    return say(
+    text = say(
         "method.intervals",
         text=text,
         launches=launches,
@@ -93,6 +96,7 @@ def _intervals(launches: int, coverage: float) -> str:
         coverage=coverage,
         one_in=round(1 / (1 - coverage)),
     )
+    return say("method.few_epochs", text=text, epochs=epochs) if epochs > 1 else text
 
 
 def _by_whom(own: Sequence[str]) -> str:
@@ -107,6 +111,7 @@ def method(
     *,
     several_ends: bool,
     launches: tuple[int, float] = (1, 0.0),
+    epochs: int = 1,
     floors: Iterable[tuple[FloorKey, Floor]] = (),
     own: Sequence[str] = (),
     chosen: Chosen | None = None,
@@ -116,6 +121,7 @@ def method(
     verdicts: how they are made.
     several_ends: somewhere several endpoints measured the same.
     launches: how many most numbers are of, and how often their interval holds the true median.
+    epochs: how many were planned.
     own: layers whose library is a part of this suite.
     chosen: what was planned.
     """
@@ -127,7 +133,7 @@ def method(
         "Models": say("method.loggp", **fits) if are_fitted else "",
         "Ranked by": say("method.ranking", ranked=_ranked(patterns, chosen or {})),
         "Replication": say("method.launches"),
-        "Intervals": _intervals(*launches),
+        "Intervals": _intervals(*launches, epochs),
         "Tails": say("method.tails", tail_samples=TAIL_SAMPLES),
         "Several ends": say("method.endpoints") if several_ends else "",
         "Floor": _floor(floors),

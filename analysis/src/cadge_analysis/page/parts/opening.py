@@ -9,7 +9,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.load import STATES, Cell, Dataset
 
 say = partial(messages.say, "report")
@@ -90,9 +90,9 @@ def bracket(rows: Sequence[Row], epochs: int = 1) -> str:
     launches, coverage = usual(rows)
     if launches == 1:
         return say("opening.one_launch")
-    holds = say("opening.holds")
-    if epochs > 1:
-        holds = say("opening.holds_over" if epochs >= EPOCHS_LEAST else "opening.holds_beside", epochs=epochs)
+    if epochs >= EPOCHS_LEAST:
+        return say("opening.intervals_over", epochs=epochs, holds=say("opening.holds_over", epochs=epochs))
+    holds = say("opening.holds_beside", epochs=epochs) if epochs > 1 else say("opening.holds")
     return say("opening.intervals", coverage=coverage, launches=launches, holds=holds)
 
 

@@ -5,7 +5,8 @@ Two things make it uncertain: launches within the campaigns, and what the machin
 all. Each has an interval of its own at any level, the one of ranks (shift.py), the other of Student's t around 0; the
 shift's is put together from the distances of both ends, side by side (Zou and Donner, Statistics in Medicine 27, 2008,
 p. 1693: limits of a sum from the limits of its parts). Without a spread that is the interval of ranks itself. p is the
-smallest level whose interval leaves a value out, so that both always say the same.
+smallest level whose interval leaves a value out, so that both always say the same. Over epochs the first interval is
+t's as well (shift.py).
 
 Where a common shift has no floors beside it (between.py), it is the machine's part or is not: both are tried, the
 interval holds both intervals and p is the larger one.
@@ -18,8 +19,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
 
-from cadge_analysis.stats.inference.shift import Shift
-from cadge_analysis.stats.inference.student import reach, two_sided_tail
+from cadge_analysis.stats.inference.shift import EpochShift, Shift
+from cadge_analysis.stats.inference.student import Mean, reach, two_sided_tail
+
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,24 @@ class ShiftEstimate:
         return self.shift.steps()
 
     def _smallest(self, steps: Sequence[tuple[float, float]], room: float) -> float:
+        if isinstance(self.shift, EpochShift):
+            return self._over_epochs(self.shift.mean, room)
         return min((max(level, self._tail(room, half)) for level, half in steps if half < room), default=1.0)
+
+    def _over_epochs(self, mean: Mean, room: float) -> float:
+        """Return the same of a shift whose interval of any level is t's: where both levels are one."""
+        if room <= 0:
+            return 1.0
+        if not mean.error:
+            return self._tail(room, 0.0)
+        if not self.error:
+            return two_sided_tail(room / mean.error, mean.freedom)
+        few, many = 0.0, room
+        for _ in range(_HALVINGS):
+            half = (few + many) / 2
+            is_far = two_sided_tail(half / mean.error, mean.freedom) > self._tail(room, half)
+            few, many = (half, many) if is_far else (few, half)
+        return two_sided_tail(few / mean.error, mean.freedom)
 
     def _tail(self, room: float, half: float) -> float:
         away = sqrt(room**2 - half**2)

@@ -10,6 +10,8 @@ Two or three epochs are too few: t with one or two degrees of freedom reaches to
 then, but a comparison whose epochs lie on both sides of 1 is undecided, and intervals hold every epoch's estimate.
 Where epochs move layers by as much as launches scatter, of what is called different so much is not, in per cent, with
 1, 2, 3, 4 and 6 epochs of nine launches: 36, 27, 17, 1, 2 (harness/bench/verdicts/false_verdicts.py).
+
+Single values follow the same rule (intervals.py). Between campaigns any number of epochs is tested by t (shift.py).
 """
 
 from __future__ import annotations
@@ -17,16 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 
 from cadge_analysis.stats.inference import signed_rank
 from cadge_analysis.stats.inference.levels import Levels
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST, do_agree
 from cadge_analysis.stats.inference.sequential import LookPlan
 from cadge_analysis.stats.inference.signed_rank import Interval
-from cadge_analysis.stats.inference.student import reach, two_sided_tail
-
-EPOCHS_LEAST = 4
+from cadge_analysis.stats.inference.student import Mean, mean_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +94,37 @@ class OverEpochs(EpochPlan):
     def p(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the two-sided p of no difference."""
         del look, levels
-        return _tail(self.epochs(differences), 0.0)
+        return self._mean(differences).tail()
 
     def p_not_below(self, look: int, differences: Sequence[float], *, levels: Levels | None = None) -> float:
         """Return the one-sided p of differences that are not below zero."""
         del look, levels
-        found = self.epochs(differences)
-        half = _tail(found, 0.0) / 2
-        return half if fmean(found) < 0 else 1 - half
+        mean = self._mean(differences)
+        half = mean.tail() / 2
+        return half if mean.value < 0 else 1 - half
 
     def p_outside(
         self, look: int, differences: Sequence[float], within: Interval, *, levels: Levels | None = None
     ) -> float:
         """Return the two-sided p of a shift that does not lie between two values."""
         del look, levels
-        found = self.epochs(differences)
-        return max(_tail(found, end) for end in within) if within[0] < fmean(found) < within[1] else 1.0
+        mean = self._mean(differences)
+        return max(map(mean.tail, within)) if within[0] < mean.value < within[1] else 1.0
 
     def interval(
         self, look: int, differences: Sequence[float], level: float, *, levels: Levels | None = None
     ) -> Interval | None:
         """Return the shifts that are not refused at a level."""
         del look, levels
-        found = self.epochs(differences)
-        middle, far = fmean(found), reach(level, len(found) - 1) * _error(found)
-        return middle - far, middle + far
+        return self._mean(differences).interval(level)
 
     def launches_needed(self, look: int, level: float) -> int:
         """Return 1: any number of launches may decide."""
         del look, level
         return 1
+
+    def _mean(self, differences: Sequence[float]) -> Mean:
+        return mean_of(self.epochs(differences))
 
 
 def of_epochs(plan: LookPlan, sizes: Sequence[int]) -> LookPlan:
@@ -132,21 +133,3 @@ def of_epochs(plan: LookPlan, sizes: Sequence[int]) -> LookPlan:
     if len(several) < 2:
         return plan
     return (OverEpochs if len(several) >= EPOCHS_LEAST else EpochPlan)(plan.looks, plan.parts, several)
-
-
-def do_agree(estimates: Sequence[float]) -> bool:
-    """Tell whether epochs lie on one side; where there are none, nothing disagrees."""
-    return all(one > 0 for one in estimates) or all(one < 0 for one in estimates)
-
-
-def _error(estimates: Sequence[float]) -> float:
-    """Return the standard error of the mean."""
-    return stdev(estimates) / sqrt(len(estimates))
-
-
-def _tail(estimates: Sequence[float], shift: float) -> float:
-    """Return the two-sided p that the mean is this shift."""
-    away, error = abs(fmean(estimates) - shift), _error(estimates)
-    if not error:
-        return 0.0 if away else 1.0
-    return two_sided_tail(away / error, len(estimates) - 1)

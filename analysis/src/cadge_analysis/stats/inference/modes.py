@@ -34,6 +34,7 @@ from statistics import median
 
 import numpy as np
 
+from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.scatter import Scatter, scatter_of
 from cadge_results.formats.histogram import Histogram
 
@@ -81,7 +82,7 @@ class Modes:
     in_order: bool = False
 
 
-def of_launches(by_round: Mapping[tuple[int, int], float]) -> Modes | None:
+def of_launches(by_round: Mapping[RoundKey, float]) -> Modes | None:
     """Return the two groups of a row's launches, whose keys rise as they were made; None where there is one."""
     made = [by_round[key] for key in sorted(by_round)]
     if not made or min(made) <= 0:

@@ -14,14 +14,14 @@ from functools import partial
 from math import expm1
 from typing import TypeVar
 
-from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST, do_agree
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.levels import Levels
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST, RoundKey, do_agree
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
 from cadge_analysis.stats.inference.serial import error_for
 from cadge_analysis.stats.inference.verdict import Evidence, Verdict, bounds, level_chosen, said
 
-Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
+Pairs = Mapping[int, float] | Mapping[RoundKey, float]
 """The logarithm of (ours / baseline) by round, of a quantity of which less is better."""
 _Key = TypeVar("_Key")
 

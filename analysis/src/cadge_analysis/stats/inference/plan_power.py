@@ -19,9 +19,9 @@ from functools import partial
 from math import ceil, sqrt
 
 from cadge_analysis import messages, units
-from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.look_plan import looks_planned
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan, fixed
 from cadge_analysis.stats.inference.signed_rank import launches_needed, two_sided
 from cadge_analysis.stats.inference.student import reach

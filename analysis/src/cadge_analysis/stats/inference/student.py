@@ -7,8 +7,11 @@ Mathematical Functions, 8.17.1), summed as its continued fraction (8.17.22) by L
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, inf, lgamma, log
+from math import exp, fsum, inf, lgamma, log, sqrt
+from statistics import fmean
 
 _TINY = 1e-300
 _CLOSE = 1e-14
@@ -38,6 +41,47 @@ def reach(level: float, freedom: float) -> float:
         else:
             many = middle
     return many
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of few normal values, or the difference of two such means, its standard error and that one's freedom."""
+
+    value: float
+    error: float
+    freedom: int
+
+    def tail(self, shift: float = 0.0) -> float:
+        """Return the two-sided p that the true one is this."""
+        away = abs(self.value - shift)
+        if not self.error:
+            return 0.0 if away else 1.0
+        return two_sided_tail(away / self.error, self.freedom)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return what is not refused at a level."""
+        far = reach(level, self.freedom) * self.error
+        return self.value - far, self.value + far
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of two values or more."""
+    return Mean(fmean(values), sqrt(_squares(values) / (len(values) - 1) / len(values)), len(values) - 1)
+
+
+def difference_of(first: Sequence[float], second: Sequence[float]) -> Mean:
+    """Return by how much the mean of the second is larger, of three values or more that scatter alike on both sides.
+
+    Of a single value the other side says how it scatters.
+    """
+    freedom = len(first) + len(second) - 2
+    pooled = (_squares(first) + _squares(second)) / freedom
+    return Mean(fmean(second) - fmean(first), sqrt(pooled * (1 / len(first) + 1 / len(second))), freedom)
+
+
+def _squares(values: Sequence[float]) -> float:
+    middle = fmean(values)
+    return fsum((one - middle) ** 2 for one in values)
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:

@@ -29,6 +29,7 @@ from typing import Literal
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
 from cadge_analysis.stats.inference.families import level_of_choice
 from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.shift import EpochShift
 
 LAUNCHES_FOR_AN_INTERVAL = {True: 6, False: 4}
 """Of each side, paired or not: fewer have no interval of 95 %."""
@@ -171,8 +172,10 @@ def _reach(drifted: ShiftEstimate, margin: float) -> float:
 
 
 def _more(drifted: ShiftEstimate, margin: float, family: int) -> int | None:
-    """Return how many launches of each side are missing before any could decide; None: none are."""
+    """Return how many launches of each side are missing before any could decide; None: none are, or epochs are."""
     shift = drifted.shift
+    if isinstance(shift, EpochShift):
+        return None
     least = LAUNCHES_FOR_AN_INTERVAL[shift.paired]
     if abs(drifted.log_ratio) > margin:
         least = max(least, _least_for_a_family(family, paired=shift.paired))

@@ -45,6 +45,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """What tests store need not outlast the machine: each fsync takes milliseconds, and a campaign has hundreds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
     """Read a campaign once as long as no file of it changes: exports, tables and pages each read it anew."""
     real, known = load._read, dict[object, Dataset]()

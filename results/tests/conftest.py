@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +26,14 @@ CAST = [
     {"role": "client", "host": "here", "peers": [1], "threads": 1},
     {"role": "server", "host": "here", "peers": [0], "threads": 1},
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """What tests store need not outlast the machine: each fsync takes milliseconds, and a campaign has hundreds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _descriptor: None)
+        yield
 
 
 def make_workload(request_bytes: int = 8) -> dict[str, object]:

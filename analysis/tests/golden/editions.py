@@ -51,11 +51,12 @@ def lacking(page: PageDocument, editions: Mapping[str, str]) -> list[str]:
         plain = _letters(_READ[kind](said))
         without = NEVER | (IN_EDITIONS_ALONE if kind == "html" else IN_HTML_ALONE)
         cells = _cells(page) if kind == "text" else set()
+        joined = "\n".join(cells)
         wanted = dict.fromkeys(_texts(page, without, is_html=kind == "html"))
         found += [
             f"{kind}: {field}: {text}"
             for field, text in wanted
-            if not all(_letters(piece) in plain for piece in _pieces(text, cells))
+            if not all(_letters(piece) in plain for piece in _pieces(text, cells, joined))
         ]
     return found
 
@@ -86,11 +87,14 @@ def _cells(page: PageDocument) -> set[str]:
     return {harmless(cell) for table in tables for row in (table.heads, *table.rows) for cell in row}
 
 
-def _pieces(text: str, cells: set[str]) -> list[str]:
-    """Return a text in the pieces in which it stands: a whole cell as wrapped, and a part of one word by word."""
+def _pieces(text: str, cells: set[str], joined: str) -> list[str]:
+    """Return a text in the pieces in which it stands: a whole cell as wrapped, and a part of one word by word.
+
+    joined: the cells, a line each.
+    """
     if text in cells:
         return wrapped(text, round(WIDE * CELL_SHARE))
-    return text.split(" ") if any(text in cell for cell in cells) else [text]
+    return text.split(" ") if text in joined else [text]
 
 
 def _letters(text: str) -> str:

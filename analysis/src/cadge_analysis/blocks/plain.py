@@ -11,6 +11,8 @@ _HARMLESS = frozenset("\u202f\u2009\u00a0")
 
 def harmless(text: str) -> str:
     """Return a text on one line, with what a terminal could obey, or would show nowhere, by its code point."""
+    if text.isprintable():  # as nearly all are
+        return text
     found = []
     for character in " ".join(text.split("\n")).replace("\r", " ").replace("\t", " "):
         kind = unicodedata.category(character)

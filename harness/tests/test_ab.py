@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_analysis.publish import bundle
 from cadge_analysis.versus.against import Fate
 from cadge_cli.commands import ab as commands_ab
 from cadge_cli.commands import run as commands_run
@@ -335,9 +336,21 @@ def test_a_resumed_campaign_has_the_same_answer(
     assert fresh["data"].keys() == resumed["data"].keys()
 
 
+def test_exports_and_archives_have_both_builds(
+    ab: Callable[..., Answer], makes: Makes, cadge: Cadge, checkout: Checkout
+) -> None:
+    makes(old={"driver": "d", "a-one": "1"}, new={"driver": "d", "a-one": "2"})
+    assert ab("--launches", "2").code == 0
+    exported = json.loads(cadge("export", "last", "--format", "json").out)
+    archived = json.loads(bundle.environment(Store(checkout.campaigns).open("last")))
+    assert exported["builds"] == archived["builds"]
+    origins = {name: build["origin"] for name, build in archived["builds"].items()}
+    assert [origins[f"a-one@cadge-{COMMITS[side][:10]}"] for side in COMMITS] == [*COMMITS.values()]
+
+
 def test_a_gate_without_verdicts_has_no_answer(ab: Callable[..., Answer], makes: Makes) -> None:
     makes(old={"driver": "d", "a-one": "1"}, new={"driver": "d", "a-one": "2"})
-    few = ("--layers", "a-one", "--launches", "3")
+    few = ("--launches", "3")
     assert ab(*few).code == 0
     found = ab(*few, "--fail-on", "slower:5%", "--json")
     answer = json.loads(found.out)

@@ -130,6 +130,7 @@ def _json(cells: CampaignCells, stream: TextIO) -> None:
             "hosts": len(meta.testbed.hosts),
             "hosts_used": list(comparison.data.plan.hosts_used(meta.testbed.hosts)),
         },
+        **comparison.data.plan.builds_said(),
         "columns": ["campaign_id", *(field.name for field in known)],
         "by_launch_unit": say("export.by_launch_unit"),
         "rows": [whole(row) for row in cells.first()],

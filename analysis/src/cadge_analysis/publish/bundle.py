@@ -45,11 +45,12 @@ def squeezed(content: bytes) -> bytes:
 
 
 def environment(campaign: Campaign) -> bytes:
-    """Return what the campaign was measured with: tool, build, testbed, and the facts of each host."""
+    """Return what the campaign was measured with: tool, builds, testbed, and the facts of each host."""
     meta = campaign.meta
     found = {
         "tool": meta.tool.model_dump(mode="json"),
         "build": meta.build,
+        **campaign.plan.builds_said(),
         "testbed": meta.testbed.model_dump(mode="json"),
         "hosts": [node.to_object() for node in campaign.nodes()],
     }

@@ -191,6 +191,10 @@ class Plan(Document):
         base = self.baseline
         return on_variant(label, base) if base is not None and is_variant(base) else base
 
+    def builds_said(self) -> dict[str, JsonValue]:
+        """Return `builds`, by layer, where builds were chosen: what an answer says of them for programs."""
+        return {"builds": {name: build.to_object() for name, build in self.providers.items()}} if self.providers else {}
+
     @property
     def same_within(self) -> float | None:
         """Per cent within which the sweep calls two layers the same; None where it does not say."""

@@ -26,9 +26,11 @@ from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.providers import source
-from cadge_harness.providers.pair import check_build, pair_builds, paired_sweep
+from cadge_harness.providers.folder import read_providers
+from cadge_harness.providers.pair import check_build, chosen_pair, pair_builds, paired_sweep, sides_of
 from cadge_harness.providers.source import Flags, MadeBuild, SourceTree, find_sources, uncommitted
 from cadge_results import Store
+from cadge_results.formats.point import AGAIN
 
 from .conftest import HARNESS, WORKLOADS, Answer, FakeRunner
 from .test_plan import tiny
@@ -252,6 +254,104 @@ def test_a_driver_of_other_formats_or_patterns_is_refused(checkout: Checkout) ->
     other.write_text(version.replace("result/2", "result/1"))
     with pytest.raises(UnfitError, match=r"its driver writes cadge.result/1"):
         check_build(other, "old", checkout.driver, WORKLOADS, ["rpc"])
+
+
+# ---- two providers, two settings ----
+
+
+def library(checkout: Checkout, version: str, *layers: str) -> None:
+    """Put a provider into the build tree, with the layers built on it."""
+    build = source.Build.model_validate(
+        {
+            "schema": "cadge.provider/1",
+            "library": "ucx",
+            "title": "UCX",
+            "version": version,
+            "source": "prefix",
+            "origin": "/opt",
+            "file": "/opt/lib/libucp.so.0",
+        }
+    )
+    folder = checkout.build / "providers" / build.name
+    folder.mkdir(parents=True)
+    (folder / "provider.json").write_text(build.to_json())
+    for name in layers:
+        module = checkout.modules / f"{name}@{build.name}.so"
+        module.touch()
+        module.with_suffix(".provider").write_text(build.name)
+
+
+@pytest.mark.parametrize(
+    ("sides", "variants", "labels"),
+    [
+        (("provider:ucx-1.1", "provider:1.2"), ("@ucx-1.1", "@ucx-1.2"), ["a-one@ucx-1.1", "a-one@ucx-1.2"]),
+        (("provider:1.1", "provider:1.1"), ("@ucx-1.1", "@ucx-1.1"), ["a-one@ucx-1.1"]),
+        (("env.X=1", "env.X=2,3"), ("(env.X=1)", "(env.X=2,3)"), ["a-one (env.X=1)", "a-one (env.X=2,3)"]),
+        (("default", "off=all"), ("()", "(off=all)"), ["a-one", "a-one (off=all)"]),
+    ],
+)
+def test_two_of_a_kind(
+    checkout: Checkout, sides: tuple[str, str], variants: tuple[str, str], labels: list[str], site: PlanSite
+) -> None:
+    library(checkout, "1.1", "a-one")
+    library(checkout, "1.2", "a-one")
+    catalogue = read_catalogue(checkout)
+    pair = chosen_pair(catalogue, read_providers(checkout), sides, ["a-one"])
+    assert pair is not None
+    assert pair.variants == variants
+    sweep = paired_sweep(tiny(floors=False, launches=9), pair, 0.02)
+    assert [entry.label for entry in sweep.layers] == labels
+    assert (sweep.baseline, sweep.same_within) == (variants[0], 2)
+    if sides[0].startswith("env."):
+        return  # no variable steers these layers
+    plan = make_plan(sweep, catalogue, WORKLOADS, site)
+    assert sides_of(plan) == variants
+    assert plan.baseline_of(labels[-1]) == labels[0]
+    twins = {point.subject.label for point in plan.points if point.subject.twin}
+    assert twins <= {f"{label} {AGAIN}" for label in labels}
+    assert twins
+    assert not any("is not measured" in text for text in plan.notices)
+
+
+@pytest.mark.parametrize(
+    ("sides", "says"),
+    [
+        (("provider:1.1", "HEAD"), "'provider:1.1' and 'HEAD' are no pair: give two revisions or folders"),
+        (("default", "provider:1.1"), "are no pair"),
+        (("off=all", "provider:1.1"), "are no pair"),
+        (("provider:1.1", "provider:1.3"), "provider:1.3: no provider is called so; known: ucx-1.1, ucx-1.2"),
+        (("provider:1.1", "provider:1.2"), "a-one is not built with a provider that makes it 'a-one@ucx-1.2'"),
+    ],
+)
+def test_sides_that_are_no_pair(checkout: Checkout, sides: tuple[str, str], says: str) -> None:
+    library(checkout, "1.1", "a-one")
+    library(checkout, "1.2")
+    with pytest.raises(UsageError) as caught:
+        chosen_pair(read_catalogue(checkout), read_providers(checkout), sides, ["a-one"])
+    assert says in str(caught.value)
+
+
+def test_sources_are_built(checkout: Checkout) -> None:
+    for sides in (("main", "HEAD"), ("a/b=c", "."), ("default", "main"), ("default", "default")):
+        assert chosen_pair(read_catalogue(checkout), {}, sides, ["a-one"]) is None
+
+
+def test_two_settings_are_compared_and_resumed(checkout: Checkout, runner: FakeRunner, cadge: Cadge) -> None:
+    (checkout.sweeps / "ab.yml").write_text((HARNESS / "sweeps/ab.yml").read_text().replace("native-ucx", "a-one"))
+    runner.stop_after = 5
+    argv = ("ab", "default", "off=all", "--layers", "a-one,b-two", "--launches", "9", "--no-queue")
+    assert cadge(*argv).code == 6
+    runner.stop_after = None
+    found = json.loads(cadge("resume", "--json", "--no-report").out)
+    assert found["code"] == 0
+    assert (found["data"]["sides"], found["data"]["layers"]) == (
+        ["()", "(off=all)"],
+        {"a-one": "changed", "b-two": "changed"},
+    )
+    assert {one["layer"] for one in found["data"]["comparison"]["pairs"]} == {"a-one", "b-two"}
+    assert len(found["data"]["comparison"]["pairs"]) == 6
+    wrong = cadge(*argv, "--cc", "gcc")
+    assert (wrong.code, "--cc is for two revisions or folders" in wrong.err) == (2, True)
 
 
 # ---- the command, with a fake compiler and fake launches ----

@@ -45,7 +45,7 @@ GROUPS = {
         "sweeps": "List the sweeps and what each asks; show one, or an example with a comment on every key.",
         "plan": "Show what a sweep would measure, and what it would take.",
         "run": "Run a sweep, and make its report.",
-        "ab": "Compare two revisions or source folders of Cadge, built and measured round by round.",
+        "ab": "Compare two revisions of Cadge, two providers or two settings, measured round by round.",
         "status": "Show the progress of a campaign, from another terminal.",
         "resume": "Make the missing launches of a campaign, and no others.",
         "provider": "Add another build of a library, so that both are measured side by side.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge ab`: two builds of Cadge, made here and measured round by round in one campaign."""
+"""`cadge ab`: two builds of Cadge, two providers or two settings, measured round by round in one campaign."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cadge_cli.options import (
     hosts_options,
     listed,
     looks_option,
+    refuse_options,
 )
 from cadge_cli.output import Output
 from cadge_cli.sides import margin_of
@@ -26,8 +27,10 @@ from cadge_cli.words import say
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
+from cadge_harness.plan.describe import describe_layers
 from cadge_harness.plan.narrow import Narrowing
-from cadge_harness.providers.pair import BuildPair, check_build, pair_builds, paired_sweep
+from cadge_harness.providers.folder import read_providers
+from cadge_harness.providers.pair import BuildPair, LayerPair, check_build, chosen_pair, pair_builds, paired_sweep
 from cadge_harness.providers.source import Flags, SourceTree, find_sources, make_builds, uncommitted
 from cadge_harness.run.request import Request, read_request
 
@@ -35,7 +38,7 @@ EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0    measured; nothing that --fail-on names was found\n"
     "  1    measured, but an attempt failed or is unsound\n"
-    "  2    a revision, a folder or an option is wrong\n"
+    "  2    a side, a layer or an option is wrong\n"
     "  3    a side does not compile (its error is shown) or cannot be measured\n"
     "  5    no layer is on both sides; or --fail-on slower or faster has no answer:\n"
     "       verdicts are withheld, or launches are too few\n"
@@ -52,7 +55,10 @@ SIDES = ("A", "B")
     + "  cadge ab main . --layers native-ucx,am-ucx --fail-on slower:5%\n"
     + "  cadge ab HEAD HEAD --cflags -O2 --cflags -O3\n"
     + "  cadge ab v0.2 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
-    + "  cadge ab HEAD HEAD"
+    + "  cadge ab HEAD HEAD\n"
+    + "  cadge ab provider:ucx-1.19.0 provider:ucx-1.22.0 --layers native-ucx,am-ucx\n"
+    + "  cadge ab default env.UCX_RNDV_THRESH=8k --layers native-ucx\n"
+    + "  cadge ab nodelay=1 nodelay=0 --layers sockets-tcp"
     + EXIT_CODES
 )
 @click.argument("first", metavar="A")
@@ -86,12 +92,18 @@ def ab(
     how: MeasureOptions,
     output: Output,
 ) -> int:
-    """Compare two builds of Cadge: make both, measure them in turns in one campaign, and say what changed.
+    """Compare two revisions of Cadge, two providers or two settings: measure both in turns, and say what changed.
 
-    A and B are git revisions of this checkout, or folders of sources, which are taken as they are. Driver and layers
-    are built in one place, so equal code gives equal bytes. Layers that differ run once on A and once on B in each
-    round, so what the machine does meanwhile cancels. A layer that is the same byte for byte is not compared; one of
-    them runs twice as an A/A control. After 9, 12, 18 and 30 launches, what is decided is measured no more (--looks).
+    Each layer runs once as A and once as B in each round of one campaign, so what the machine does meanwhile cancels.
+    After 9, 12, 18 and 30 launches, what is decided is measured no more (--looks).
+
+    A and B are two git revisions of this checkout, or folders of sources, which are taken as they are. Driver and
+    layers are built in one place, so equal code gives equal bytes. A layer that is the same byte for byte is not
+    compared; one of them runs twice as an A/A control. A layer that one side lacks is a row that says why.
+
+    Or A and B are two builds of a library, provider:NAME, as `cadge provider list` shows them. Or they are two settings
+    of the layers, KEY=VALUE: an option that `cadge layers LAYER` shows, or env.NAME, a variable of the library.
+    `default` stands for a layer without the setting.
 
     The campaign is stored as any other: `cadge resume`, `cadge report` and `cadge publish` take it, and `cadge compare`
     makes this comparison again.
@@ -101,13 +113,12 @@ def ab(
     checkout = request.checkout
     layers = listed("--layers", layer_names, "native-ucx sockets-tcp")
     layers = layers or tuple(entry.layer for entry in request.sweep.layers)
-    for name in layers:
-        if request.catalogue.get(name).build is not None:
-            raise UsageError(say("ab.own_build", layer=name))
-    trees = find_sources(checkout, first), find_sources(checkout, second)
-    pair = _made(request, trees, (_flags(cc, cflags, 0), _flags(cc, cflags, 1)), layers, output)
-    for line in _about(trees, pair):
-        output.say(line)
+    known = describe_layers(request.catalogue, checkout, layers) if "=" in first + second else request.catalogue
+    pair: BuildPair | LayerPair | None = chosen_pair(known, read_providers(checkout), (first, second), layers)
+    if pair is None:
+        pair = _builds(request, (first, second), (_flags(cc, cflags, 0), _flags(cc, cflags, 1)), layers, output)
+    else:
+        refuse_options(("cc", "cflags"), say("ab.for_builds"))
     request = replace(request, catalogue=read_catalogue(checkout), sweep=paired_sweep(request.sweep, pair, share))
     done = measure(request, output, how)
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
@@ -126,26 +137,34 @@ def _flags(cc: tuple[str, ...], cflags: tuple[str, ...], side: int) -> Flags:
     return Flags(cc=of_cc, cflags=of_cflags)
 
 
-def _made(
+def _builds(
     request: Request,
-    trees: tuple[SourceTree, SourceTree],
+    sides: tuple[str, str],
     flags: tuple[Flags, Flags],
     layers: tuple[str, ...],
     output: Output,
 ) -> BuildPair:
-    """Build both sides, and find what differs. Raises UnfitError, NothingSelectedError."""
+    """Build both sides, and find and say what differs. Raises UsageError, UnfitError, NothingSelectedError."""
     checkout: Checkout = request.checkout
+    for name in layers:
+        if request.catalogue.get(name).build is not None:
+            raise UsageError(say("ab.own_build", layer=name))
+    first, second = sides
+    trees = find_sources(checkout, first), find_sources(checkout, second)
     if not checkout.driver.is_file():
         raise UnfitError(say("run.no_build", driver=checkout.driver), commands=("make build",))
     for tree in dict.fromkeys(trees):
         if n := uncommitted(tree):
             output.say(say("ab.uncommitted", title=tree.title, n=n, root=tree.root))
     output.say(say("ab.building", titles=[tree.title for tree in trees]))
-    first, second = make_builds(checkout, list(zip(trees, flags, strict=True)), layers)
+    one, other = make_builds(checkout, list(zip(trees, flags, strict=True)), layers)
     patterns = [entry.pattern for entry in request.sweep.patterns]
-    for tree, made in zip(trees, (first, second), strict=True):
+    for tree, made in zip(trees, (one, other), strict=True):
         check_build(made.driver, tree.title, checkout.driver, request.workloads, patterns)
-    return pair_builds(first, second, layers)
+    pair = pair_builds(one, other, layers)
+    for line in _about(trees, pair):
+        output.say(line)
+    return pair
 
 
 def _about(trees: tuple[SourceTree, SourceTree], pair: BuildPair) -> Iterator[str]:

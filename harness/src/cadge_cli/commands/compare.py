@@ -77,8 +77,8 @@ class FailOn:
     + '  cadge compare last:8B last:4KiB --cell "am-ucx, within, poll, rpc"'
     + EXIT_CODES
 )
-@click.argument("first", metavar="CAMPAIGN[:LAYER|:@BUILD]")
-@click.argument("second", metavar="CAMPAIGN[:LAYER|:@BUILD]")
+@click.argument("first", metavar="CAMPAIGN[:LAYER|:@BUILD|:(SETTING)]")
+@click.argument("second", metavar="CAMPAIGN[:LAYER|:@BUILD|:(SETTING)]")
 @click.option(
     "--cell",
     metavar="CELL",
@@ -115,8 +115,8 @@ def compare(
     """Compare two campaigns, or two layers: what differed in their conditions, and what became faster or slower.
 
     Each side is a campaign (its id, or `last`), a layer of one as reports name it, or all its layers on one build
-    (last:@1.22.0). Layers of one campaign are
-    compared round by round, as the campaign's own verdicts are. Between campaigns the machine drifts: what all series
+    (last:@1.22.0) or with one setting ("last:(off=all)"; "last:()" is without any). Layers of one campaign are compared
+    round by round, as the campaign's own verdicts are. Between campaigns the machine drifts: what all series
     did alike, floors among them, is told and taken out of each change, and intervals are wider by how far series drift
     apart; with fewer than five series in common the self-test of this machine says how far that is. Where layers moved
     and floors did not, that is said, and not taken for drift. Verdicts stand up to all cells that are compared

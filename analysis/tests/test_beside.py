@@ -24,10 +24,10 @@ from cadge_analysis.draw.ratios import FARTHEST, RatioLine, RatioMark, RatioPane
 from cadge_analysis.messages import say
 from cadge_analysis.page import beside
 from cadge_analysis.stats import load
-from cadge_analysis.stats.tail_shift import PER_MILLES, beyond, tail_shifts
 from cadge_analysis.versus.against import Fate, SideComparison, against
 from cadge_analysis.versus.as_data import PAIRS
 from cadge_analysis.versus.sides import Side
+from cadge_analysis.versus.tail_shift import PER_MILLES, beyond, tail_shifts
 
 SLOW, TAILED, FAILING = "native-ucx", "native-ofi", "rdma-ucx"
 LAYERS = ("sockets-tcp", SLOW, TAILED, FAILING, "sockets-unix", "sockets-udp")

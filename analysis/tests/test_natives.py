@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import synthetic
 
+from cadge_analysis import report
+from cadge_analysis.blocks.model import Region, Table
 from cadge_analysis.messages import say
-from cadge_analysis.versus.natives import NativePair, rows_of
+from cadge_analysis.stats import load
+from cadge_analysis.stats.natives import NativePair, rows_of
 from cadge_cli.cli import invoke
 from cadge_cli.commands.crosscheck import Limits, over
 from cadge_results import (
@@ -174,7 +177,7 @@ def test_a_mean_is_left_out_where_a_process_waited_and_a_median_is_not(campaign:
     every = tuple(range(ROUNDS))
     (none,) = rows(campaign, [means], readings(means, every))
     assert none.says == "no figure"
-    assert say("versus", "natives.all_disturbed") in none.reason
+    assert say("stats", "natives.all_disturbed") in none.reason
 
 
 @pytest.mark.parametrize(
@@ -237,3 +240,17 @@ def test_the_exit_code_has_a_threshold(campaign: Campaign, capsys: pytest.Captur
     assert [row["says"] for row in answer["data"]["crosscheck"]["rows"]] == ["more", "more"]
     assert call("--format", "markdown")[1].startswith("| layer | place |")
     assert verify(campaign).strangers == []
+
+
+def test_a_report_has_a_row_for_each_pair(campaign: Campaign) -> None:
+    of = cell(campaign, "pingpong", 8)
+    found = NativeFile(
+        schema_=NativeFile.schema_id(), rounds=ROUNDS, cells=(of,), absent=(), readings=tuple(readings(of))
+    )
+    with CampaignWriter.resume(campaign.path) as writer:
+        writer.put_native(found)
+    page = report.page_of(load.read(campaign))
+    (section,) = (one for one in page.blocks if isinstance(one, Region) and one.id == "natives")
+    tables = [one for one in section.blocks if isinstance(one, Table)]
+    assert [len(one.lines) for one in tables] == [1, 1], "the pair, and the parts of its difference"
+    assert tables[0].lines[0].cells[0].spans[0].text == "native-ucx"

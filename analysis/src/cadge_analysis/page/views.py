@@ -50,6 +50,7 @@ from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.page.parts.knee_table import knee_tables
 from cadge_analysis.page.parts.method import glossary, method
 from cadge_analysis.page.parts.model_tables import model_tables
+from cadge_analysis.page.parts.natives import natives_section
 from cadge_analysis.page.parts.opening import bracket, opening, usual
 from cadge_analysis.page.parts.questions import questions
 from cadge_analysis.page.parts.remarks import opened_again, remarks
@@ -350,6 +351,7 @@ def of_campaign(
             first=(*opening(data, comparison.rows, answered=bool(items)), *([nobody] if nobody else [])),
             regions={
                 "questions": questions(comparison, verdicts, made.keys),
+                "natives": natives_section(data.natives),
                 "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
                 "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
                 "without": coverage.without(data, measured=bool(attempts(data))),
@@ -389,6 +391,7 @@ def page(
             (*cannot(made), *source.lacks),
         ),
         has.get("questions"),
+        has.get("natives"),
         has.get("layers"),
         *sections,
         versions(data, every_fact, verdicts.delta),

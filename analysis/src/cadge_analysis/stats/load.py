@@ -27,6 +27,7 @@ from cadge_analysis.stats.attempt_columns import (
 )
 from cadge_analysis.stats.disturbance import disturbed
 from cadge_analysis.stats.inference.rounds import RoundKey
+from cadge_analysis.stats.natives import NativeRuns, runs_of
 from cadge_results import (
     Attempt,
     Campaign,
@@ -264,6 +265,8 @@ class Dataset:
     """How many looks were made, where the sweep names some."""
     imported: tuple[ImportedFile, ...] = ()
     """What other tools printed, which the user set beside; no figure of the campaign is computed from it."""
+    natives: NativeRuns | None = None
+    """Native tools that ran between its launches, beside its numbers."""
     baseline_chosen: bool = False
     """True where what layers are judged against was chosen after the measurement, and is not what the sweep says."""
 
@@ -561,6 +564,7 @@ def _read(
         made_again={str(why): names for why, names in campaign.made_again().items()},
         looks=looks_state(campaign) if rounds is None else None,
         imported=campaign.imported() if rounds is None else (),
+        natives=runs_of(campaign) if rounds is None else None,
     )
 
 

@@ -34,7 +34,7 @@ from cadge_harness.paths import find_checkout
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_analysis.versus.natives import NativePair
+    from cadge_analysis.stats.natives import NativePair
     from cadge_cli.output import Output
     from cadge_harness.native.cells import NativeSelection
     from cadge_results import Campaign, PatternFile
@@ -203,25 +203,24 @@ def _answer(
     campaign: Campaign, limits: Limits, kind: Literal["text", "markdown"], output: Output
 ) -> tuple[int, dict[str, JsonValue], list[str]]:
     """Return exit code, data and lines; what is above a limit is said at once."""
-    from cadge_analysis.versus.natives import rows_of
-    from cadge_cli.natives_table import blocks_of, data_of
+    from cadge_analysis.page.parts.natives import blocks_of, data_of
+    from cadge_analysis.stats.natives import runs_of
 
-    found = campaign.native()
-    if found is None:
+    found, runs = campaign.native(), runs_of(campaign)
+    if found is None or runs is None:
         raise NothingSelectedError(say("crosscheck.no_runs", campaign_id=campaign.campaign_id))
-    rows = rows_of(campaign, found)
-    above = [said for row in rows if (said := over(row, limits))]
+    above = [said for row in runs.pairs if (said := over(row, limits))]
     for problem in above:
         output.problem(problem)
     data: dict[str, JsonValue] = {
         "campaign_id": campaign.campaign_id,
         "rounds": found.rounds,
-        "rows": [data_of(row) for row in rows],
+        "rows": [data_of(row) for row in runs.pairs],
         "absent": [one.model_dump(mode="json") for one in found.absent],
         "versions": dict(found.versions),
         "above": [*above],
     }
-    return EXIT_CHANGED if above else EXIT_OK, data, edition(blocks_of(rows, found), kind).splitlines()
+    return EXIT_CHANGED if above else EXIT_OK, data, edition(blocks_of(runs), kind).splitlines()
 
 
 def over(row: NativePair, limits: Limits) -> str:

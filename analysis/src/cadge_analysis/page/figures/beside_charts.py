@@ -20,8 +20,8 @@ from cadge_analysis.page.families import in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case
-from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts
 from cadge_analysis.versus.against import Change, SideComparison
+from cadge_analysis.versus.tail_shift import TailShift, beyond, tail_shifts
 
 say = partial(messages.say, "beside")
 

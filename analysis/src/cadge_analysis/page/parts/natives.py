@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `cadge crosscheck` answers: tables of what Cadge takes more than native tools, with notes, and as data."""
+"""What Cadge takes more than native tools: tables with notes, for a report and `cadge crosscheck`, and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import exp
-from typing import TYPE_CHECKING
 
-from cadge_analysis import units
-from cadge_cli.words import say
+from pydantic import JsonValue
 
-if TYPE_CHECKING:
-    from pydantic import JsonValue
+from cadge_analysis import messages, units
+from cadge_analysis.blocks.make import lede, plain, plain_table
+from cadge_analysis.blocks.model import Block, Region
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.natives import NativePair, NativeRuns
 
-    from cadge_analysis.blocks.model import Block
-    from cadge_analysis.stats.intervals import Estimate
-    from cadge_analysis.versus.natives import NativePair
-    from cadge_results import NativeFile
+say = partial(messages.say, "report")
+in_section = partial(messages.say, "sections")
 
 HEADS = (
     "layer", "place", "wait", "pattern", "bytes", "native tool", "Cadge", "tool", "more, ns", "times", "rounds", "says",
@@ -24,13 +24,23 @@ HEADS = (
 PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
 
 
-def blocks_of(rows: Sequence[NativePair], found: NativeFile) -> Iterator[Block]:
-    """Yield the tables and the notes below them."""
-    from cadge_analysis.blocks.make import plain, plain_table
+def natives_section(runs: NativeRuns | None) -> Region | None:
+    """Return the section of a report; None where no native tool was to run."""
+    if runs is None:
+        return None
+    return Region(
+        id="natives",
+        title=in_section("natives.title"),
+        blocks=(lede(in_section("natives.lede")), *blocks_of(runs)),
+    )
 
-    yield plain_table("", HEADS, _main(rows))
-    yield plain_table("", PART_HEADS, _parts(rows))
-    yield from map(plain, _notes(rows, found))
+
+def blocks_of(runs: NativeRuns) -> Iterator[Block]:
+    """Yield the tables and the notes below them."""
+    yield plain_table("", HEADS, _main(runs.pairs))
+    if any(row.parts for row in runs.pairs):
+        yield plain_table("", PART_HEADS, _parts(runs.pairs))
+    yield from map(plain, _notes(runs))
 
 
 def _figure(value: float | None, row: NativePair) -> str:
@@ -40,7 +50,7 @@ def _figure(value: float | None, row: NativePair) -> str:
         return f"{value / 1e6:.3g} M/s"
     if row.cell.statistic == "rate":
         return f"{value / 1e6:.3g} MB/s" if value < 1e9 else f"{value / 1e6:.0f} MB/s"
-    return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} us"
+    return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} µs"
 
 
 def _estimate(found: Estimate | None) -> str:
@@ -94,7 +104,8 @@ def _parts(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
             yield row.layer, units.size(row.cell.bytes), row.cell.tool, _estimate(row.tax_ns), *parts
 
 
-def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
+def _notes(runs: NativeRuns) -> Iterator[str]:
+    rows = runs.pairs
     clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
     yield (say("natives.round_trips"))
     if any(row.parts for row in rows):
@@ -106,7 +117,7 @@ def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
         for said in (row.cell.more, row.cell.note)
         if said
     )
-    for one in found.absent:
+    for one in runs.absent:
         yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
     for row in rows:
         if row.reason and row.rounds:

@@ -29,6 +29,7 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagre
 from cadge_results import (
     Attempt,
     Campaign,
+    NativeAbsent,
     NativeCell,
     NativeFile,
     NativeReading,
@@ -39,7 +40,7 @@ from cadge_results import (
 )
 from cadge_results.formats.histogram import decode
 
-say = partial(messages.say, "versus")
+say = partial(messages.say, "stats")
 
 SHORT_BYTES = 4096
 """Below this a difference is told in ns, from here on as a ratio."""
@@ -129,6 +130,20 @@ class NativePair:
         if ends[1] > most:
             return "more"
         return "less" if ends[2] < 1 else "alike" if ends[2] <= most else "cannot tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeRuns:
+    """What a campaign measured beside native tools: a row a pair, and the tools that did not run."""
+
+    pairs: tuple[NativePair, ...]
+    absent: tuple[NativeAbsent, ...] = ()
+
+
+def runs_of(campaign: Campaign) -> NativeRuns | None:
+    """Return a campaign's native tools beside it, in the order of its file; None where there are none."""
+    found = campaign.native()
+    return NativeRuns(pairs=tuple(rows_of(campaign, found)), absent=found.absent) if found is not None else None
 
 
 def rows_of(campaign: Campaign, found: NativeFile) -> list[NativePair]:

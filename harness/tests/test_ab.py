@@ -481,11 +481,12 @@ def test_what_ran_another_adapter_is_unsound(ab: Callable[..., Answer], makes: M
     assert any("of its driver, its build id is" in text for text in said)
 
 
-def test_equal_sides_are_a_control_alone(ab: Callable[..., Answer], makes: Makes) -> None:
+def test_equal_sides_are_a_control_alone(ab: Callable[..., Answer], makes: Makes, tmp_path: Path) -> None:
     same = {"driver": "d", "a-one": "1", "b-two": "1"}
     makes(old=same, new=dict(same))
-    found = ab("--json")
+    found = ab("--json", "--format", "markdown", "-o", str(tmp_path / "answer.md"))
     answer = json.loads(found.out)
+    assert (tmp_path / "answer.md").read_text().count("| a-one, within, poll, ") == 3
     assert (answer["code"], answer["data"]["layers"]) == (0, {"a-one": "equal", "b-two": "equal"})
     assert len(answer["data"]["comparison"]["pairs"]) == 6
 

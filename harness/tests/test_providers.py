@@ -32,7 +32,7 @@ from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, driver_of, read
 from cadge_harness.providers.library import read_libraries
 from cadge_harness.run.ansible_files import pack
 from cadge_harness.run.build_identity import build_digest
-from cadge_results.plugins.build import Build
+from cadge_results.plugins.build import Build, loaded_otherwise
 
 from .conftest import WORKLOADS
 from .mutants import PLAIN, RAW, written
@@ -72,6 +72,18 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
 def test_what_is_asked_for(name: str, origin: str, library: str, version: str, source: str, argument: str) -> None:
     asked = read_asked(name, origin)
     assert (asked.library, asked.version, asked.source, asked.argument) == (library, version, source, argument)
+
+
+@pytest.mark.parametrize(("name", "version"), [("ucx@1.19+base-2", "1.19"), ("ucx+base-2", "")])
+def test_a_tag_names_another_build_of_a_version(name: str, version: str) -> None:
+    asked = read_asked(name, "system")
+    assert (asked.library, asked.version, asked.tag) == ("ucx", version, "+base-2")
+
+
+@pytest.mark.parametrize("name", ["ucx+", "ucx+a/b", "ucx+-a", "ucx+a+b", "ucx@1+a b"])
+def test_a_tag_is_part_of_file_names(name: str) -> None:
+    with pytest.raises(UsageError, match=r"what follows the \+ is letters"):
+        read_asked(name, "system")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,10 @@ def test_the_systems_own_library(tree: Checkout) -> None:
     with pytest.raises(UsageError, match=r"there is a provider ucx-.* already"):
         add(tree, read_asked("ucx", "system"))
     assert len(list((tree.build / "providers").iterdir())) == 1
+    tagged = add(tree, read_asked("ucx+head", "system"))
+    assert tagged.version == f"{provider.version}+head"
+    assert loaded_otherwise(tagged, provider.version, tagged.file, tagged.build_id) == ""
+    assert remove(tree, tagged.name) == []
     assert remove(tree, provider.name) == []
     with pytest.raises(UsageError, match=r"no provider is called 'ucx'; there is none"):
         remove(tree, "ucx")

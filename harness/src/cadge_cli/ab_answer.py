@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from cadge_results import Campaign, Plan
 
 SWEEP = "ab"
-Answer = tuple[int, dict[str, "JsonValue"], list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbAnswer:
+    """What a campaign of two sides says: the exit code that it asks for, the comparison, and where to read on."""
+
+    code: int
+    data: dict[str, JsonValue]
+    text: str
+    more: list[str]
 
 
 def sides_in(campaign: Campaign) -> tuple[str, str] | None:
@@ -41,8 +50,8 @@ def ab_answer(
     *,
     wanted: Sequence[FailOn] = (),
     kind: str = "text",
-) -> Answer:
-    """Return the exit code that the comparison asks for, and what it says for programs and for people."""
+) -> AbAnswer:
+    """Compare both sides. kind: `text` or `markdown`."""
     from cadge_analysis.stats.campaign_verdicts import SAME_WITHIN
     from cadge_analysis.stats.inference.verdict import Verdict
     from cadge_analysis.versus.against import against
@@ -57,7 +66,6 @@ def ab_answer(
     if equal and sides[0] != sides[1]:  # all that differs is a layer that one side lacks
         lacking = against(*two_sides(results, one, other, lean=True), margin).left
         found = replace(found, left=(*(one for one in lacking if one.reasons),))
-    lines = edition(blocks_of(found, everything=True), kind).splitlines()
     said: list[str] = []
     for label in () if equal else _twins(plan):
         control = f"{campaign.campaign_id}:{label}"
@@ -71,7 +79,8 @@ def ab_answer(
     data |= {"builds": [one.to_object() for one in _builds(plan, sides) if one], "comparison": document(found)}
     # of equal builds no verdict is asked for: what is no difference is none
     asked = [one for one in wanted if not (equal and one.kind in VERDICTS)]
-    return code_of(found, asked, output), data, [*lines, *said]
+    text = edition(blocks_of(found, everything=True), kind)
+    return AbAnswer(code=code_of(found, asked, output), data=data, text=text, more=said)
 
 
 def _twins(plan: Plan) -> list[str]:

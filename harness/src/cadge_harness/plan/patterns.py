@@ -24,12 +24,18 @@ def read_patterns(checkout: Checkout) -> Workloads:
         raise UsageError(str(error)) from error
 
 
+_KNOWN: dict[tuple[type[Document], str], Document] = {}
+"""Files of this process by what they say: one command reads them several times."""
+
+
 def _load(path: Path, kind: type[Document]) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    return load_document(text, kind, source=str(path))
+    if (kind, text) not in _KNOWN:
+        _KNOWN[kind, text] = load_document(text, kind, source=str(path))
+    return _KNOWN[kind, text]
 
 
 def ask_driver(driver: Path) -> Mapping[str, object] | str:

@@ -432,6 +432,8 @@ def test_a_resumed_campaign_has_the_same_answer(
     assert (resumed["data"]["sides"], resumed["data"]["layers"]) == (sides, {"a-one": "changed", "b-two": "equal"})
     again = ("compare", *(f"{campaign.campaign_id}:{side}" for side in sides), "--margin", "2%", "--json")
     assert resumed["data"]["comparison"] == json.loads(cadge(*again).out)["data"]
+    complete = json.loads(cadge("resume", "--json", "--no-report").out)
+    assert (complete["data"]["made"], complete["data"]["comparison"]) == (0, resumed["data"]["comparison"])
     fresh = json.loads(ab("--margin", "2%", "--json").out)
     assert fresh["data"].keys() == resumed["data"].keys()
 

@@ -120,6 +120,7 @@ def ab(
     checkout = request.checkout
     layers = listed("--layers", layer_names, "native-ucx sockets-tcp")
     layers = layers or tuple(entry.layer for entry in request.sweep.layers)
+    request.testbed(how.testbed_name, how.inventory, start=False)  # it is wrong before anything is built
     known = describe_layers(request.catalogue, checkout, layers) if "=" in first + second else request.catalogue
     pair: BuildPair | LayerPair | None = chosen_pair(known, read_providers(checkout), (first, second), layers)
     if pair is None:

@@ -256,7 +256,8 @@ def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, out
     if complete and ended and not again.launch_ids(found, reasons):
         lines = [say("run.complete", campaign_id=found.campaign_id, none=again.none_of(reasons))]
         lines += again.advice(found, again.launch_ids(found, ["failed"]))
-        return output.finish(exit_code_of(found), {"campaign_id": found.campaign_id, "made": 0}, lines)
+        data: dict[str, JsonValue] = {"campaign_id": found.campaign_id, "made": 0}
+        return _answered(found, exit_code_of(found), data, lines, output, how)
     if (native := found.native()) is not None:
         tools_of(native)
         for problem in changed_versions(native):
@@ -289,11 +290,23 @@ def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, out
             _say_of(testbed.now, output)
             carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
             done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
-    if done.code not in {EXIT_OK, EXIT_BAD_ANSWER} or (sides := sides_in(done.campaign)) is None:
-        return output.finish(done.code, done.data, done.lines)
-    compared = ab_answer(done.campaign, sides, output, how.results)
+    return _answered(done.campaign, done.code, done.data, done.lines, output, how)
+
+
+def _answered(
+    campaign: Campaign,
+    code: int,
+    data: dict[str, JsonValue],
+    lines: list[str],
+    output: Output,
+    how: MeasureOptions,
+) -> int:
+    """End a command that has carried a campaign on: one of two sides with their comparison, as `cadge ab` does."""
+    if code not in {EXIT_OK, EXIT_BAD_ANSWER} or (sides := sides_in(campaign)) is None:
+        return output.finish(code, data, lines)
+    compared = ab_answer(campaign, sides, output, how.results)
     return output.finish(
-        compared.code or done.code, {**done.data, **compared.data}, [*compared.text.splitlines(), *compared.more]
+        compared.code or code, {**data, **compared.data}, [*compared.text.splitlines(), *compared.more]
     )
 
 

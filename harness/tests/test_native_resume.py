@@ -115,6 +115,34 @@ def check_whole(checkout: Checkout, cadge: Cadge) -> None:
     assert json.loads(cadge(*RESUME, "--json").out)["data"]["made"] == 0
 
 
+@pytest.mark.usefixtures("runner")
+def test_a_sweep_has_tools_beside_its_points(checkout: Checkout, cadge: Cadge, tool: Tool, tmp_path: Path) -> None:
+    """Beside those that are measured as tools measure."""
+    sweep = """\
+schema: cadge.sweep/2
+title: With tools
+places: within
+waits: block
+patterns: [{{pattern: pingpong, bytes: [8B, 64B], touch: [none, write+read]}}]
+launches: 3
+floors: false
+duration: 20ms
+{}
+"""
+    alone, beside = tmp_path / "alone.yml", tmp_path / "beside.yml"
+    alone.write_text(sweep.format(""))
+    beside.write_text(sweep.format("natives: 8B"))
+    assert cadge("run", "--sweep", str(alone), "--no-report").code == 0
+    assert (last(checkout).native(), tool.runs) == (None, [])
+    assert cadge("run", "--sweep", str(beside), "--no-report").code == 0
+    found, campaign = native(checkout), last(checkout)
+    assert tool.runs == [8, 8, 8]
+    assert [(one.bytes, campaign.plan.by_id[one.point_id].workload["touch"]) for one in found.cells] == [(8, "none")]
+    assert (found.rounds, found.measure_ms) == (3, interleave.SWEEP_MS)
+    rows = json.loads(cadge("crosscheck", "last", "--json").out)["data"]["crosscheck"]["rows"]
+    assert [(row["bytes"], row["rounds"]) for row in rows] == [(8, 3)]
+
+
 @pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.first(1)
 def test_resume_runs_the_tools_of_what_is_missing(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from hypothesis import strategies as st
 
 from cadge_harness.errors import NothingSelectedError
 from cadge_harness.native import cells as native_cells
+from cadge_harness.native import interleave
 from cadge_harness.native.cells import Pair, by_size, cells_of, choose, natives_of, size_of, sweep_text
 from cadge_harness.native.due import pairs_of, schedule
 from cadge_harness.native.hosts import GUARD, Hosts
+from cadge_harness.native.interleave import NativesOfSweep
 from cadge_harness.native.tool import TARGET_MS, Ask, Commands, Tool, ToolError, messages
 from cadge_harness.native.tools import TOOLS, why_absent
 from cadge_harness.paths import find_checkout
@@ -475,3 +478,40 @@ def test_what_is_not_here_is_told_with_what_would_help(monkeypatch: pytest.Monke
             places=["within"],
             sizes=[8],
         )
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_our_own_program_stands_for_a_tool_that_is_not_here(monkeypatch: pytest.MonkeyPatch, *, is_here: bool) -> None:
+    monkeypatch.setattr(
+        native_cells, "why_absent", lambda tool: "" if is_here or tool.name == "native-sockets tcp echo" else "not here"
+    )
+    found = choose(
+        TOOLS, natives_of(FILES), WORKLOADS.patterns,
+        layers=("sockets-tcp",), named=(), only=("pingpong",), places=["within"], sizes=[64],
+    )  # fmt: skip
+    names = {pair.tool.name for pair in found.pairs}
+    assert names == ({"sockperf tcp --nonblocked", "NPtcp"} if is_here else {"native-sockets tcp echo"})
+    assert {one.tool for one in found.absent} == (set() if is_here else {"sockperf tcp --nonblocked", "NPtcp"})
+
+
+def test_a_plan_has_the_time_of_tools_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yml"
+    path.write_text(
+        "schema: cadge.sweep/2\ntitle: A\nlayers: [mpi-p2p, native-ucx]\nplaces: within\nfloors: false\nlaunches: 3\n"
+        "patterns: [{pattern: pingpong, bytes: [8B, 64B], touch: [none, write+read]}]\nduration: 50ms\nnatives: 8B\n"
+    )
+    monkeypatch.setattr(native_cells, "why_absent", lambda _: "")
+    sweep, _ = read_sweep(path, WORKLOADS)
+    selection = choose(
+        TOOLS, natives_of(FILES), WORKLOADS.patterns,
+        layers=(), named=(), only=("pingpong",), places=["within"], sizes=sweep.natives,
+    )  # fmt: skip
+    beside = NativesOfSweep(selection, WORKLOADS.patterns)
+    plan_it = partial(
+        make_plan, sweep, Catalogue(tuple(LayerInfo(file=file) for file in FILES)), WORKLOADS, make_site()
+    )
+    plan = plan_it(beside_ms=beside.round_ms)
+    assert [cell.tool for cell in beside.native(plan).cells] == ["native-mpi echo", "ucx_perftest ucp_am_lat"]
+    each_ms = interleave.SWEEP_MS + interleave.RANKS_START_MS, interleave.SWEEP_MS + interleave.START_MS
+    more_s = plan.estimate.wall_s - plan_it().estimate.wall_s
+    assert more_s == pytest.approx(3 * sum(each_ms) / 1000, abs=0.11)

@@ -198,10 +198,11 @@ def measure(
 
         check_driver(request.checkout)
         plan = request.plan(testbed, how.results)
-        plan = with_predicted(beside.plan(plan) if beside else plan, results, testbed)
+        measured_beside = beside or request.natives(testbed)
+        plan = with_predicted(measured_beside.plan(plan) if measured_beside else plan, results, testbed)
         carried_bytes = build_bytes(request.checkout.build)
         check_room(results, testbed, stored_bytes=plan.estimate.disk_bytes, carried_bytes=carried_bytes)
-        native = beside.native(plan) if beside else None
+        native = measured_beside.native(plan) if measured_beside else None
         return NewCampaign(plan=plan, native=native, meta=_meta(request, plan, testbed, results, how))
 
     def check() -> None:

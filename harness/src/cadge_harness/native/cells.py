@@ -26,6 +26,7 @@ from cadge_results import (
     PlanBlock,
     PlanLaunch,
     PlanPoint,
+    Subject,
     Workload,
 )
 from cadge_results.formats.base import Place, digest
@@ -97,14 +98,17 @@ def choose(
     only: Collection[str],
     places: Sequence[Place],
     sizes: Sequence[int],
+    may_be_empty: bool = False,
 ) -> NativeSelection:
     """Return the pairs of a choice; of layers, tools (the usual ones) and patterns, nothing stands for all.
 
-    Raises NothingSelectedError, and UsageError where a layer's file names a tool or a pattern that is none.
+    Where none of a layer's usual tools for a pattern is installed, the first other one stands for them that is. Raises
+    UsageError where a layer's file names a tool or a pattern that is none, and NothingSelectedError.
     """
     known = {tool.name: tool for tool in tools}
     pairs: dict[str, Pair] = {}
     absent: dict[str, list[str]] = defaultdict(list)
+    stand_ins = () if named else _stand_ins(known, natives)
     for layer, native in ((layer, one) for layer, ones in natives.items() for one in ones):
         tool = known.get(native.tool)
         if tool is None or native.pattern not in patterns:
@@ -112,7 +116,7 @@ def choose(
         here = [place for place in places if place in native.places]
         is_named = tool.name in named or tool.name.split()[0] in named
         chosen = (not layers or layer in layers) and (not only or native.pattern in only)
-        if not here or not chosen or not (is_named if named else native.usual):
+        if not here or not chosen or not (is_named if named else native.usual or native in stand_ins):
             continue
         if why_absent(tool):
             absent[tool.name].append(layer)
@@ -124,12 +128,31 @@ def choose(
         NativeAbsent(tool=name, layers=tuple(dict.fromkeys(beside)), reason=why_absent(known[name]))
         for name, beside in absent.items()
     )
-    if not pairs:
+    if not pairs and not may_be_empty:
         why = (
             "; ".join(f"{one.tool}: {one.reason}" for one in missing) or "no native tool stands beside what was chosen"
         )
         raise NothingSelectedError(f"nothing can be compared: {why}")
     return NativeSelection(pairs=tuple(pairs.values()), absent=missing)
+
+
+def _stand_ins(known: Mapping[str, Tool], natives: Mapping[str, tuple[Native, ...]]) -> list[Native]:
+    """Return tools, none of them usual, that stand for usual ones which are not installed: one a pattern and wait mode.
+
+    That is one of the same pattern, place and values that waits in the same way.
+    """
+    found: list[Native] = []
+    for ones in natives.values():
+        of_kind: dict[tuple[object, ...], list[Native]] = defaultdict(list)
+        for one in ones:
+            if one.tool in known:
+                values = tuple(sorted(one.parameters.items()))
+                of_kind[one.pattern, one.places, values, known[one.tool].wait].append(one)
+        for alike in of_kind.values():
+            here = [one for one in alike if not why_absent(known[one.tool])]
+            if any(one.usual for one in alike) and not any(one.usual for one in here):
+                found += here[:1]
+    return found
 
 
 def _of_sizes(
@@ -242,6 +265,16 @@ def _split(launch: PlanLaunch, plan: Plan) -> Iterator[PlanLaunch]:
         )
 
 
+def is_beside(pair: Pair, subject: Subject, workload: Workload, file: PatternFile) -> bool:
+    """Tell whether a tool does what is measured at a point: as plainly, of as many bytes, and with its values."""
+    plainly = all(workload[name] == value for name, value in _AS_TOOLS_DO.items() if name in file.parameters)
+    alone = not subject.shims and not subject.settings and not subject.twin
+    same = (subject.layer, subject.place, subject.wait) == (pair.layer, pair.place, pair.tool.wait)
+    bytes_ = workload.integer(file.size_parameter) if file.size_parameter else 0
+    is_size = (workload.pattern, bytes_) == (pair.native.pattern, pair.bytes)
+    return same and alone and is_size and plainly and pair.is_of(workload)
+
+
 def cells_of(pairs: Sequence[Pair], plan: Plan) -> tuple[NativeCell, ...]:
     """Return the pairs with their points."""
     patterns, found = plan.patterns, []
@@ -252,10 +285,12 @@ def cells_of(pairs: Sequence[Pair], plan: Plan) -> tuple[NativeCell, ...]:
             if point.subject.layer == pair.layer
             and point.subject.place == pair.place
             and point.subject.wait == pair.tool.wait
+            and point.subject.kind == "layer"
             and _family(point, patterns) == (pair.native.pattern, pair.bytes)
         ]
-        plain = (point for point in here if patterns[point.workload.pattern].unclocked is None)
-        own = next((point for point in plain if pair.is_of(point.workload)), None)
+        own = next(
+            (one for one in here if is_beside(pair, one.subject, one.workload, patterns[one.workload.pattern])), None
+        )
         if own is None:
             continue
         beside: dict[Literal["bare", "looking"], str] = {}

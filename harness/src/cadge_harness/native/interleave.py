@@ -12,17 +12,28 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from cadge_harness.native.cells import Pair, by_size, cells_of
+from cadge_harness.native.cells import NativeSelection, Pair, by_size, cells_of, is_beside
 from cadge_harness.native.due import pairs_of, schedule, tools_of
 from cadge_harness.native.hosts import Hosts
-from cadge_harness.native.tool import Ask, ToolError, last_words
-from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile, NativeReading, Plan, PlanPoint
+from cadge_harness.native.tool import TARGET_MS, Ask, ToolError, last_words
+from cadge_results import (
+    CampaignWriter,
+    LaunchRecord,
+    NativeAbsent,
+    NativeFile,
+    NativeReading,
+    PatternFile,
+    Plan,
+    PlanPoint,
+    Subject,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from cadge_harness.run.session import CampaignEnd, OnEvent, OnLaunch, Runner
@@ -40,6 +51,12 @@ BEGIN_WITHIN_S = 10.0
 """So long after a launch another tool begins: one that hangs takes 18 s, and the agents wait for 30."""
 
 
+SWEEP_MS = 60
+"""How long a tool measures beside the points of a sweep, which take about as long."""
+START_MS, RANKS_START_MS = 250, 1000
+"""What starting and ending a tool takes, and one whose ranks a launcher starts."""
+
+
 class NativeCampaign:
     """What a new campaign measures beside native tools: its plan, and what it stores of them."""
 
@@ -55,13 +72,57 @@ class NativeCampaign:
 
     def native(self, plan: Plan) -> NativeFile:
         """Return what is to run, before any of it has."""
-        return NativeFile(
-            schema_=NativeFile.schema_id(),
-            rounds=self._rounds,
-            cells=cells_of(list(self._pairs.values()), plan),
-            absent=self._absent,
-            versions=_versions({pair.tool.package for pair in self._pairs.values()}),
-        )
+        layers = {name for one in self._absent for name in one.layers}
+        return _native_file(list(self._pairs.values()), self._absent, plan, self._rounds, layers)
+
+
+class NativesOfSweep:
+    """Native tools beside points that a sweep has anyway: its plan stays as it is, with the time that they take."""
+
+    def __init__(self, selection: NativeSelection, patterns: Mapping[str, PatternFile]) -> None:
+        """`patterns`: those that the sweep may have."""
+        self._selection = selection
+        self._patterns = patterns
+
+    def round_ms(self, subject: Subject, workload: Workload) -> int:
+        """Return what tools beside a point take in each round, as estimated."""
+        file = self._patterns.get(workload.pattern)
+        if file is None:
+            return 0
+        return sum(_run_ms(pair) for pair in self._selection.pairs if is_beside(pair, subject, workload, file))
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return the plan as it is."""
+        return plan
+
+    def native(self, plan: Plan) -> NativeFile:
+        """Return what is to run, before any of it has."""
+        layers = {point.subject.layer for point in plan.points}
+        made = _native_file(self._selection.pairs, self._selection.absent, plan, plan.rounds, layers)
+        return made.model_copy(update={"measure_ms": SWEEP_MS})
+
+
+def _run_ms(pair: Pair) -> int:
+    somewhere = Ask(bytes=pair.bytes, window=1, place=pair.place, address="", device="", port=0, cpus=(0, 1))
+    return SWEEP_MS + (RANKS_START_MS if pair.tool.commands(somewhere).ranks else START_MS)
+
+
+def _native_file(
+    pairs: Sequence[Pair], absent: Sequence[NativeAbsent], plan: Plan, rounds: int, layers: Collection[str]
+) -> NativeFile:
+    cells = cells_of(pairs, plan)
+    ran = {cell.tool for cell in cells}
+    return NativeFile(
+        schema_=NativeFile.schema_id(),
+        rounds=rounds,
+        cells=cells,
+        absent=tuple(
+            one.model_copy(update={"layers": beside})
+            for one in absent
+            if (beside := tuple(name for name in one.layers if name in layers))
+        ),
+        versions=_versions({pair.tool.package for pair in pairs if pair.tool.name in ran}),
+    )
 
 
 def changed_versions(found: NativeFile) -> list[str]:
@@ -142,6 +203,7 @@ class InterleavingRunner:
             device=server.device,
             port=self._port,
             cpus=tuple(end.cpus[0] for end in (*clients, *servers)),
+            measure_ms=self._found.measure_ms or TARGET_MS,
         )
         head = {"cell_id": cell_id, "round": self._rounds[launch_id], "after": launch_id}
         try:

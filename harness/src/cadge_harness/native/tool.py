@@ -34,6 +34,8 @@ class Ask:
     port: int
     cpus: tuple[int, ...]
     """The clients', then as many servers': a pair unless the point asks for more."""
+    measure_ms: int = TARGET_MS
+    """How long the tool is to measure, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +93,9 @@ _BYTE_NS = 0.35
 
 
 def messages(ask: Ask, medium: Literal["memory", "sockets"], *, least: int = 300, most: int = 150_000) -> int:
-    """Return how many round trips, or messages of a stream, take about TARGET_MS: an estimate from readings here."""
+    """Return how many round trips, or messages of a stream, take about `measure_ms`: an estimate from readings here."""
     each_ns = _STEP_NS[medium, ask.place] + 2 * ask.bytes * _BYTE_NS
-    return max(least, min(most, round(TARGET_MS * 1e6 / each_ns)))
+    return max(least, min(most, round(ask.measure_ms * 1e6 / each_ns)))
 
 
 def numbers_of(text: str, least: int) -> list[float]:

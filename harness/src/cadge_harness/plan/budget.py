@@ -223,7 +223,7 @@ def _style(layer: str) -> str:
 def _fixed_ms(making: PlanDraft, times: TimeModel) -> int:
     """Return what everything but measuring takes."""
     launches = making.sweep.rounds
-    fixed_ms = round(times.around_ms(making.sweep.epochs))
+    fixed_ms = round(times.around_ms(making.sweep.epochs)) + launches * making.round_beside_ms
     attempts = 0
     for draft in making.drafts.values():
         kind = draft.key.subject.kind

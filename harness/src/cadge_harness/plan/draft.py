@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -66,6 +66,18 @@ class PlanDraft:
     focuses: list[FocusOn]
     drafts: dict[LaunchKey, LaunchDraft] = field(default_factory=dict)
     refused: dict[str, PlanPoint] = field(default_factory=dict)
+    beside_ms: Callable[[Subject, Workload], int] = lambda _subject, _workload: 0
+    """What else is measured beside a point in each round takes."""
+
+    @property
+    def round_beside_ms(self) -> int:
+        """What is measured beside all points takes in a round."""
+        return sum(
+            self.beside_ms(key.subject, item.workload)
+            for key, draft in self.drafts.items()
+            for item in draft.points.values()
+            if item.runs
+        )
 
     def pattern(self, workload: Workload) -> PatternFile:
         """Return the file of a workload's pattern or form."""

@@ -6,7 +6,7 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
@@ -38,6 +38,7 @@ from cadge_results import (
     Subject,
     SweepFile,
     TraceFacts,
+    Workload,
     Workloads,
 )
 from cadge_results.formats.plan import PlanEstimate
@@ -67,11 +68,13 @@ def make_plan(
     trace: TraceFacts | None = None,
     all_sizes: bool = False,
     add_rounds: bool = True,
+    beside_ms: Callable[[Subject, Workload], int] | None = None,
 ) -> Plan:
     """Plan a sweep; `only` narrows it to some layers, `trace` is what some of its points may replay.
 
     all_sizes: no size is dropped for the budget, since they were asked for. add_rounds: where the budget has time left
-    in the end, there may be more launches than the sweep has.
+    in the end, there may be more launches than the sweep has. beside_ms: what else is measured beside a point takes, in
+    each round.
 
     Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
     NothingSelectedError (nothing could be measured).
@@ -80,6 +83,8 @@ def make_plan(
     parts, notices = _parts(sweep, catalogue, workloads, only)
     _check_attempts(parts, sweep.looks[-1] if sweep.looks else sweep.rounds)
     making = PlanDraft(sweep, site, workloads, focuses(sweep, workloads))
+    if beside_ms is not None:
+        making.beside_ms = beside_ms
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
         for wish in _wishes_of(entry, part.sweep, workloads, part.wishes):
@@ -321,7 +326,14 @@ def _seal(
     floors = dict.fromkeys(point.subject.layer for point in points if point.subject.kind == "floor")
     estimate = PlanEstimate(
         wall_s=round(
-            (site.times.around_ms(sweep.epochs) + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1
+            (
+                site.times.around_ms(sweep.epochs)
+                + report_ms(attempts)
+                + sum(b.wall_ms for b in blocks)
+                + sweep.rounds * making.round_beside_ms
+            )
+            / 1000,
+            1,
         ),
         disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES + (trace.content_bytes if trace else 0),
         measure_s=round(measure_ms / 1000, 1),

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_harness.errors import UsageError
+from cadge_harness.native.cells import choose, natives_of
+from cadge_harness.native.interleave import NativesOfSweep
+from cadge_harness.native.tools import TOOLS
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.describe import describe_layers
@@ -58,8 +61,28 @@ class Request:
             name, inventory, start=start, hosts=sweep.hosts, exactly=exactly, own=own, anew=sweep.epochs > 1
         )
 
+    def natives(self, testbed: Testbed) -> NativesOfSweep | None:
+        """Return the native tools that the sweep wants beside its points; they run on this machine's hosts alone."""
+        if not self.sweep.natives or testbed.kind is TestbedKind.CLUSTER:
+            return None
+        natives = natives_of(info.file for info in self.catalogue.layers if info.absent is None)
+        patterns = {item.workload.pattern for item in wanted(self.sweep, self.workloads)}
+        selection = choose(
+            TOOLS,
+            natives,
+            self.workloads.patterns,
+            layers=self.only,
+            named=(),
+            only=patterns,
+            places=("within", "between"),
+            sizes=self.sweep.natives,
+            may_be_empty=True,
+        )
+        return NativesOfSweep(selection, self.workloads.patterns)
+
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
+        natives = self.natives(testbed)
         damaged: list[DamagedError] = []
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name, damaged)
         if times is None and testbed.kind is not TestbedKind.CLUSTER:  # whose nodes are not this machine
@@ -73,6 +96,7 @@ class Request:
             trace=self.replay.facts if self.replay else None,
             all_sizes=self.all_sizes,
             add_rounds=self.add_rounds,
+            beside_ms=natives.round_ms if natives else None,
         )
         return plan.with_notices(
             [*self.notices, *(f"not planned with its times: {error} ({error.commands[0]})" for error in damaged)]

@@ -74,6 +74,8 @@ class NativeFile(Document):
     MAJOR: ClassVar[int] = 1
 
     rounds: PositiveInt
+    measure_ms: PositiveInt | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How long each tool is to measure, about, where it is not as long as in `cadge crosscheck`."""
     cells: tuple[NativeCell, ...]
     absent: tuple[NativeAbsent, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)

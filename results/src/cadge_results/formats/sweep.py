@@ -425,6 +425,13 @@ class SweepFile(Document):
     floors: bool = Field(
         default=True, description="Whether the machine's own limits are measured beside the layers.", examples=[True]
     )
+    natives: Annotated[tuple[Bytes, ...], BeforeValidator(_listed)] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description="Sizes at which programs written directly for a layer's library run beside it, in the same rounds, "
+        "where they are installed: beside points with data untouched (touch: none) and one buffer (buffers: same).",
+        examples=_as_written("natives: [8B, 64KiB]"),
+    )
     twin: str = Field(
         default=TWIN_BY_SEED,
         min_length=1,

@@ -37,7 +37,8 @@ def natives_section(runs: NativeRuns | None) -> Region | None:
 
 def blocks_of(runs: NativeRuns) -> Iterator[Block]:
     """Yield the tables and the notes below them."""
-    yield plain_table("", HEADS, _main(runs.pairs))
+    if runs.pairs:
+        yield plain_table("", HEADS, _main(runs.pairs))
     if any(row.parts for row in runs.pairs):
         yield plain_table("", PART_HEADS, _parts(runs.pairs))
     yield from map(plain, _notes(runs))

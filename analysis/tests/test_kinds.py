@@ -17,6 +17,8 @@ from synthetic import counted
 from cadge_analysis import export, report
 from cadge_analysis.draw.scales import positions
 from cadge_analysis.messages import say
+from cadge_analysis.stats.inference.rounds import RoundKey
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Measurement
 from cadge_analysis.stats.numbers import apart, per_launch
 from cadge_results import Campaign, PatternFile
@@ -210,16 +212,20 @@ def test_several_endpoints_make_one_number() -> None:
     assert per_launch(Measurement(counts=counted((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
 
 
+def apart_of(measured: list[Measurement], of: Quantity) -> Estimate | None:
+    return apart({RoundKey(number): one for number, one in enumerate(measured)}, of)
+
+
 def test_how_far_endpoints_lie_apart() -> None:
     """The highest by the lowest, launch by launch, whatever is measured; nothing where one end alone measured."""
     latency = quantity("histogram", "ns")
     slow = Measurement(by_end=tuple(counted((value, 3)) for value in (10, 20, 40)))
     even = Measurement(by_end=tuple(counted((value, 3)) for value in (10, 10, 20)))
-    found = apart([slow, even, even], latency)
+    found = apart_of([slow, even, even], latency)
     assert found is not None
     assert (found.value, found.launches) == (2.0, 3)
-    assert apart([slow, Measurement(counts=counted((10, 3)))], latency) is None
-    found = apart([Measurement(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
+    assert apart_of([slow, Measurement(counts=counted((10, 3)))], latency) is None
+    found = apart_of([Measurement(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
     assert found is not None
     assert found.value == 2.0
-    assert apart([Measurement(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None
+    assert apart_of([Measurement(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None

@@ -8,11 +8,13 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import digamma
+from scipy.special import polygamma as trigamma
 from scipy.stats import mannwhitneyu
 
 from cadge_analysis.stats.inference.levels import Levels, levels_of
 from cadge_analysis.stats.inference.modes import may_have_two_levels, scatter_within
-from cadge_analysis.stats.inference.scatter import Scatter, scatter_of
+from cadge_analysis.stats.inference.scatter import Scatter, polygamma, scatter_of
 
 SIDE = st.lists(st.floats(-1, 1).map(lambda value: round(value, 2)), min_size=9, max_size=9)
 FAST = (0.0, 0.01, -0.01, 0.02, -0.02, 0.03)
@@ -91,3 +93,8 @@ def test_the_common_variance_is_found(freedom: int) -> None:
     assert found.freedom == pytest.approx(freedom, rel=0.15)
     assert scatter_of(known[:5]) == Scatter()
     assert scatter_of([(0.04, 7)] * 20).freedom == pytest.approx(100)
+
+
+@pytest.mark.parametrize("x", [0.01, 0.5, 1, 4.5, 30, 5e5])
+def test_digamma_and_trigamma_are_those_of_scipy(x: float) -> None:
+    assert polygamma(x) == pytest.approx((float(digamma(x)), float(trigamma(1, x))), rel=1e-6)

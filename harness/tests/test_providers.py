@@ -369,6 +369,21 @@ def test_hosts_are_brought_what_a_provider_needs(checkout: Checkout, tmp_path: P
     ]
 
 
+def test_hosts_are_brought_the_builds_that_are_measured(checkout: Checkout, tmp_path: Path) -> None:
+    provided(checkout)
+    (checkout.modules / "b-two@lib-3.0.so").touch()
+    (checkout.modules / "b-two@lib-3.0.provider").write_text("lib-3.0")
+    found = {}
+    for name, layers in (("all", None), ("one", {"a-one@lib-2.1"}), ("none", {"a-one"})):
+        archive, _ = pack(checkout.build, [], tmp_path, layers=layers)
+        listed = subprocess.run(["tar", "-tzf", archive], capture_output=True, text=True, check=True).stdout.split()
+        assert "build/layers/a-one.so" in listed
+        found[name] = {path.rpartition("/")[2] for path in listed if "@" in path or "/providers/" in path}
+    assert found["none"] == set()
+    assert found["one"] == {"a-one@lib-2.1.so", "a-one@lib-2.1.provider", "provider.json"}
+    assert found["all"] == found["one"] | {"b-two@lib-3.0.so", "b-two@lib-3.0.provider"}
+
+
 def test_a_launch_takes_the_surroundings_of_its_provider(checkout: Checkout) -> None:
     provided(checkout, launcher="root/bin/start", environment={"LD_LIBRARY_PATH": "/opt/lib/lib"})
     found = provider_of(checkout.build, "a-one@lib-2.1")

@@ -125,7 +125,7 @@ def plan(
     if power:
         data |= {"power": power_data(made)}
         lines += ["", *power_lines(made), ""]
-    carried_bytes = build_bytes(request.checkout.build)
+    carried_bytes = build_bytes(request.checkout.build, made.layers)
     data |= {"carried_bytes": carried_bytes}
     lines += wrapped(
         say("plan.while_it_runs", size=megabytes(carried_bytes), folder=OF_HOSTS),

@@ -200,7 +200,7 @@ def measure(
         plan = request.plan(testbed, how.results)
         measured_beside = beside or request.natives(testbed)
         plan = with_predicted(measured_beside.plan(plan) if measured_beside else plan, results, testbed)
-        carried_bytes = build_bytes(request.checkout.build)
+        carried_bytes = build_bytes(request.checkout.build, plan.layers)
         check_room(results, testbed, stored_bytes=plan.estimate.disk_bytes, carried_bytes=carried_bytes)
         native = measured_beside.native(plan) if measured_beside else None
         return NewCampaign(plan=plan, native=native, meta=_meta(request, plan, testbed, results, how))
@@ -275,7 +275,7 @@ def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, out
         check_driver(checkout)
         check_plan(checkout, found.plan)
         here = on_same_hosts(planned, with_addresses(testbed))
-        check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build))
+        check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build, found.plan.layers))
         return here
 
     def check() -> None:

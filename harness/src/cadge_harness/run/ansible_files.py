@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError
-from cadge_harness.providers.folder import FILE, OF_LAYER, brought
+from cadge_harness.providers.folder import ABSENT, FILE, OF_LAYER, brought
 from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import TestbedKind
+from cadge_results.plugins.build import AT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from cadge_harness.testbed.model import Testbed
 
@@ -40,18 +41,28 @@ def playbooks() -> Path:
     return folder
 
 
-def _members(build: Path) -> Iterator[Path]:
-    for pattern in ("bin/*", "layers/*.so", "layers/*.absent", f"layers/*{OF_LAYER}"):
-        yield from sorted(path for path in build.glob(pattern) if path.is_file())
-    used = {path.read_text(encoding="utf-8").strip() for path in build.glob(f"layers/*{OF_LAYER}")}
+def _members(build: Path, layers: Collection[str] | None) -> Iterator[Path]:
+    """Yield the files of a build tree that hosts are brought; of other builds beside it those of these layers alone."""
+
+    def found(pattern: str) -> list[Path]:
+        paths = sorted(path for path in build.glob(pattern) if path.is_file())
+        return [path for path in paths if layers is None or AT not in path.name or _layer_of(path) in layers]
+
+    for pattern in ("bin/*", "layers/*.so", f"layers/*{ABSENT}", f"layers/*{OF_LAYER}"):
+        yield from found(pattern)
+    used = {path.read_text(encoding="utf-8").strip() for path in found(f"layers/*{OF_LAYER}")}
     for folder in sorted(path.parent for path in build.glob(f"providers/*/{FILE}") if path.parent.name in used):
         yield folder / FILE
         yield from sorted(path for path in brought(folder).rglob("*") if path.is_file() and _runs(path))
 
 
-def build_bytes(build: Path) -> int:
-    """Return how large what a host is brought of a build is, unpacked."""
-    return sum(path.stat().st_size for path in _members(build))
+def _layer_of(path: Path) -> str:
+    return path.name.removesuffix(path.suffix)
+
+
+def build_bytes(build: Path, layers: Collection[str] | None = None) -> int:
+    """Return how large what a host is brought of a build is, unpacked. layers: as of `pack`."""
+    return sum(path.stat().st_size for path in _members(build, layers))
 
 
 def _runs(path: Path) -> bool:
@@ -59,10 +70,18 @@ def _runs(path: Path) -> bool:
     return not path.is_symlink() and "include" not in path.parts
 
 
-def pack(build: Path, others: list[Path], folder: Path, *, of_launches: Sequence[Path] = ()) -> tuple[Path, str]:
+def pack(
+    build: Path,
+    others: list[Path],
+    folder: Path,
+    *,
+    of_launches: Sequence[Path] = (),
+    layers: Collection[str] | None = None,
+) -> tuple[Path, str]:
     """Pack all that a host is brought into a tar file that only the user can read: build, agent, and files by name.
 
-    What `of_launches` names goes where the agent writes launch files, to be found beside them.
+    What `of_launches` names goes where the agent writes launch files, to be found beside them. layers: those that are
+    measured, of which alone builds beside the tree's own are brought; None: all.
 
     Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
     has everything. The build is in the folder `build`.
@@ -71,7 +90,7 @@ def pack(build: Path, others: list[Path], folder: Path, *, of_launches: Sequence
         raise UnfitError(f"there is no build in {build}", commands=("make build",))
     members = [
         (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
-        for path in _members(build)
+        for path in _members(build, layers)
     ]
     members += [(write_agent(folder), NAME, 0o700), *((path, path.name, 0o600) for path in others)]
     members += [(path, f"launches/{path.name}", 0o600) for path in of_launches]

@@ -261,7 +261,8 @@ def _variables(
         {"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]], "link_bits": _link_bits(block)}
         for block in complete
     ]
-    archive, marker = files.pack(build, [token, *paths], work, of_launches=of_launches)
+    layers = {str(launch["layer"]) for block in complete for launch in block["launches"]}
+    archive, marker = files.pack(build, [token, *paths], work, of_launches=of_launches, layers=layers)
     return files.write_json(
         work / "variables.json",
         {

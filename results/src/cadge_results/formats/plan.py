@@ -204,6 +204,11 @@ class Plan(Document):
         base = self.baseline
         return on_variant(label, base) if base is not None and is_variant(base) else base
 
+    @property
+    def layers(self) -> frozenset[str]:
+        """The layers that it measures, by name, floors among them."""
+        return frozenset(point.subject.layer for point in self.points if point.state == "planned")
+
     def builds_said(self) -> dict[str, JsonValue]:
         """Return `builds`, by layer, where builds were chosen: what an answer says of them for programs."""
         return {"builds": {name: build.to_object() for name, build in self.providers.items()}} if self.providers else {}

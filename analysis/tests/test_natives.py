@@ -238,7 +238,7 @@ def test_the_exit_code_has_a_threshold(campaign: Campaign, capsys: pytest.Captur
     assert (code, answer["code"]) == (8, 8)
     assert "at least 1.05" in answer["problems"][0]
     assert [row["says"] for row in answer["data"]["crosscheck"]["rows"]] == ["more", "more"]
-    assert call("--format", "markdown")[1].startswith("| layer | place |")
+    assert call("--format", "markdown")[1].startswith("**Cadge and native tools**\n\n| layer | measured |")
     assert verify(campaign).strangers == []
 
 

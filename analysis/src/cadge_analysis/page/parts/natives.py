@@ -18,9 +18,7 @@ from cadge_analysis.stats.natives import NativePair, NativeRuns
 say = partial(messages.say, "report")
 in_section = partial(messages.say, "sections")
 
-HEADS = (
-    "layer", "place", "wait", "pattern", "bytes", "native tool", "Cadge", "tool", "more, ns", "times", "rounds", "says",
-)  # fmt: skip
+HEADS = ("layer", "measured", "native tool", "Cadge", "tool", "difference", "rounds", "says")
 PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
 
 
@@ -38,9 +36,9 @@ def natives_section(runs: NativeRuns | None) -> Region | None:
 def blocks_of(runs: NativeRuns) -> Iterator[Block]:
     """Yield the tables and the notes below them."""
     if runs.pairs:
-        yield plain_table("", HEADS, _main(runs.pairs))
+        yield plain_table(say("natives.table"), HEADS, _main(runs.pairs))
     if any(row.parts for row in runs.pairs):
-        yield plain_table("", PART_HEADS, _parts(runs.pairs))
+        yield plain_table(say("natives.parts_table"), PART_HEADS, _parts(runs.pairs))
     yield from map(plain, _notes(runs))
 
 
@@ -67,7 +65,12 @@ def _times(row: NativePair) -> str:
     if shift is None:
         return "-"
     ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
-    return f"{exp(shift.log_ratio):.3f}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
+    return f"{exp(shift.log_ratio):.3f}\N{MULTIPLICATION SIGN}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
+
+
+def _difference(row: NativePair) -> str:
+    """Return what Cadge takes more: ns of a short message's round trip, else the ratio of the two."""
+    return f"{_estimate(row.tax_ns)} ns" if row.short and row.tax_ns is not None else _times(row)
 
 
 def _says(row: NativePair) -> str:
@@ -84,15 +87,11 @@ def _main(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         yield (
             row.layer,
-            row.place,
-            row.wait,
-            row.does,
-            units.size(row.cell.bytes),
+            f"{row.does} {units.size(row.cell.bytes)}, {row.place}, {row.wait}",
             f"{row.cell.tool}, {row.cell.statistic}",
             _figure(row.ours, row),
             _figure(row.theirs, row),
-            _estimate(row.tax_ns),
-            _times(row),
+            _difference(row),
             f"{row.rounds}{f' ({row.waited} waited)' if row.waited else ''}",
             _says(row),
         )

@@ -65,7 +65,7 @@ def _times(row: NativePair) -> str:
     if shift is None:
         return "-"
     ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
-    return f"{exp(shift.log_ratio):.3f}\N{MULTIPLICATION SIGN}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
+    return f"{exp(shift.log_ratio):.3f}{units.TIMES}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
 
 
 def _difference(row: NativePair) -> str:

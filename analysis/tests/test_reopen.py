@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pagereader
@@ -40,7 +41,18 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 def of_campaign(campaign: Campaign, baseline: str | None = None) -> str:
-    return report.html(report.page_of(load.read(campaign), baseline=baseline))
+    return _of_folder(campaign.path, baseline)
+
+
+@cache
+def _of_folder(folder: Path, baseline: str | None) -> str:
+    return report.html(report.page_of(load.read(Campaign(folder)), baseline=baseline))
+
+
+@cache
+def opened(text: str, name: str = "report.html", baseline: str | None = None) -> str:
+    """Return the page of a report that is opened again."""
+    return report.html(report.page_again(text, name, baseline))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +69,7 @@ def answer_of(text: str) -> list[str]:
 @pytest.mark.first(1)
 def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
     ours = of_campaign(twice, baseline)
-    again = report.html(report.page_again(text, "report.html", baseline))
+    again = opened(text, baseline=baseline)
     assert answer_of(again) == answer_of(ours)
     rows = {row.point_id: row for row in pagereader.full_rows(pagereader.read(ours))}
     found = pagereader.full_rows(pagereader.read(again))
@@ -95,13 +107,13 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
 
 
 def test_it_can_be_opened_once_more(text: str) -> None:
-    again = report.html(report.page_again(text, "report.html", "native-ucx"))
+    again = opened(text, baseline="native-ucx")
     assert answer_of(report.html(report.page_again(again, "again.html", None))) == answer_of(text)
 
 
 def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
     chosen = of_campaign(twice, "native-ucx")
-    again = report.html(report.page_again(chosen, "report.html", None))
+    again = opened(chosen)
     assert answer_of(again) == answer_of(chosen)
     assert "against native-ucx" in again
 
@@ -111,7 +123,7 @@ def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaig
         {one.attrs["id"] for one in pagereader.read(page).all("section") if "id" in one.attrs}
         for page in (
             of_campaign(twice, "native-ucx"),
-            report.html(report.page_again(text, "report.html", "native-ucx")),
+            opened(text, baseline="native-ucx"),
         )
     ]
     assert ids[0] - ids[1] == {"layers", "itself", "without", "questions"}
@@ -144,8 +156,8 @@ def test_data_of_the_forms_before_is_read(text: str, version: int, names: tuple[
     older = of_before(text, dict(zip(now, names, strict=True)), version)
     assert f'"{names[0]}":[' in older
     for baseline in (None, "native-ucx"):
-        again = report.html(report.page_again(older, "report.html", baseline))
-        assert again == report.html(report.page_again(text, "report.html", baseline))
+        again = opened(older, baseline=baseline)
+        assert again == opened(text, baseline=baseline)
     of_another_program = re.sub(r'"program":"\w+"', '"program":"0"', older)
     held = check(printed(of_another_program, "report.html"), text)
     assert not held.differences

@@ -362,15 +362,23 @@ def _along(rows: Sequence[Row]) -> str:
     return "size" if axis.unit == "bytes" else axis.title
 
 
+def _taken(data: Dataset, what: str) -> tuple[int, float]:
+    """Return from how many launches a host took too much of their time, and the largest share."""
+    shares = [
+        max((getattr(load, what) or 0 for load in record.load), default=0) / record.result.wall_ns
+        for record in data.records
+        if record.result and record.result.wall_ns
+    ]
+    return sum(share > _TAKEN_SHARE for share in shares), max(shares, default=0.0)
+
+
 def _machine(data: Dataset) -> Iterator[Remark]:
-    for kind, taken, serious in (("stolen", "steal_ns", False), ("throttled", "throttled_ns", True)):
-        shares = [
-            max((getattr(load, taken) or 0 for load in record.load), default=0) / record.result.wall_ns
-            for record in data.records
-            if record.result and record.result.wall_ns
-        ]
-        if some := sum(share > _TAKEN_SHARE for share in shares):
-            yield remark(kind, serious=serious, some=some, every=len(data.records), worst=max(shares))
+    some, worst = _taken(data, "steal_ns")
+    if some:
+        yield remark("stolen", some=some, every=len(data.records), worst=worst)
+    some, worst = _taken(data, "throttled_ns")
+    if some:
+        yield remark("throttled", serious=True, some=some, every=len(data.records), worst=worst)
     samples = [sample for cell in data.planned for sample in cell.samples]
     lost = sum(sample.lost for sample in samples)
     done = sum(sample.operations for sample in samples)

@@ -31,8 +31,8 @@ __all__ = ["ablating"]  # a fixture
 Cadge = Callable[..., Answer]
 CADGE = (sys.executable, "-m", "cadge_cli.cli")
 COMMANDS = {
-    "report": (*CADGE, "report", "-o"),
     "export csv": (*CADGE, "export", "--format", "csv", "--output"),
+    "report": (*CADGE, "report", "-o"),
     "export json": (*CADGE, "export", "--format", "json", "-o"),
     "study": (*CADGE, "study", "peregrine", "-o"),
     "plan": (*CADGE, "plan", "--sweep", "tiny", "--testbed", "local", "--write"),
@@ -227,7 +227,8 @@ def output_option(command: str) -> str | None:
 
 def test_every_command_with_an_output_is_here() -> None:
     having = {name for name in cli.COMMANDS if output_option(name)}
-    assert having - {"publish"} == {argv[0] for argv in OUTPUTS.values()}
+    # ab measures two builds before it writes, by the same code as the others (test_ab.py); publish fills a folder
+    assert having - {"ab", "publish"} == {argv[0] for argv in OUTPUTS.values()}
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

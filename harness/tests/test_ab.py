@@ -388,8 +388,9 @@ def ab(
 
 def test_the_answer_has_each_cell_on_both_sides(ab: Callable[..., Answer], makes: Makes, checkout: Checkout) -> None:
     makes(old={"driver": "d", "a-one": "1", "b-two": "1"}, new={"driver": "d", "a-one": "2", "b-two": "1"})
-    found = ab("--fail-on", "slower:5%")
+    found = ab("--fail-on", "slower:5%", "--fail-on", "missing")
     assert found.code == 0, found.err
+    assert str(Fate.DISAPPEARED) not in found.out
     assert "Not compared, as equal byte for byte: b-two" in found.err
     assert "new (bbbbbbbbbb) is a commit; 3 changed files in" in found.err
     cells = [line for line in found.out.splitlines() if line.startswith("a-one, within, poll")]
@@ -431,7 +432,9 @@ def test_a_resumed_campaign_has_the_same_answer(
     sides = ["@cadge-aaaaaaaaaa", "@cadge-bbbbbbbbbb"]
     assert (resumed["data"]["sides"], resumed["data"]["layers"]) == (sides, {"a-one": "changed", "b-two": "equal"})
     again = ("compare", *(f"{campaign.campaign_id}:{side}" for side in sides), "--margin", "2%", "--json")
-    assert resumed["data"]["comparison"] == json.loads(cadge(*again).out)["data"]
+    compared = json.loads(cadge(*again).out)["data"]
+    assert resumed["data"]["comparison"]["pairs"] == compared["pairs"] != []
+    assert resumed["data"]["comparison"]["left"] == []  # the control is on one side alone, as both are equal
     complete = json.loads(cadge("resume", "--json", "--no-report").out)
     assert (complete["data"]["made"], complete["data"]["comparison"]) == (0, resumed["data"]["comparison"])
     fresh = json.loads(ab("--margin", "2%", "--json").out)

@@ -63,6 +63,7 @@ def ab_answer(
     one, other = (f"{campaign.campaign_id}:{variant}" for variant in sides)
     names = one, f"{one} {AGAIN}" if equal else other
     found = against(*two_sides(results, *names, lean=True), margin)
+    found = replace(found, left=(*(cell for cell in found.left if not _is_control(plan, sides, cell.series)),))
     if equal and sides[0] != sides[1]:  # all that differs is a layer that one side lacks
         lacking = against(*two_sides(results, one, other, lean=True), margin).left
         found = replace(found, left=(*(one for one in lacking if one.reasons),))
@@ -96,6 +97,12 @@ def _on_both(plan: Plan, sides: tuple[str, str]) -> bool:
     return first != second and any(
         on_variant(one, first) in planned and on_variant(one, second) in planned for one in planned
     )
+
+
+def _is_control(plan: Plan, sides: tuple[str, str], name: str) -> bool:
+    """Tell whether a layer is planned on one side alone, as both are equal."""
+    planned = {point.subject.label for point in plan.points}
+    return len({on_variant(name, side) for side in sides} & planned) < len(set(sides))
 
 
 def _builds(plan: Plan, sides: tuple[str, str]) -> tuple[Build | None, ...]:

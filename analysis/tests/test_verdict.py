@@ -7,7 +7,7 @@ import random
 from typing import Literal
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
@@ -76,6 +76,7 @@ def test_the_same_stands_up_to_the_family_as_well() -> None:
     assert {one.verdict for one in judge([(surely, "low")] * 200, 0.05)} == {Verdict.SAME}
 
 
+@example([1.0, 1.0], [0.75, 0.75], 0.5, False, ((0.0, -0.4), 0.0))
 @given(
     st.lists(st.floats(0.5, 2), min_size=1, max_size=9),
     st.lists(st.floats(0.5, 2), min_size=1, max_size=9),

@@ -227,7 +227,7 @@ def output_option(command: str) -> str | None:
 
 def test_every_command_with_an_output_is_here() -> None:
     having = {name for name in cli.COMMANDS if output_option(name)}
-    # ab measures two builds before it writes, by the same code as the others (test_ab.py); publish fills a folder
+    # ab measures two builds first, and test_ab.py has its output; publish fills a folder
     assert having - {"ab", "publish"} == {argv[0] for argv in OUTPUTS.values()}
 
 

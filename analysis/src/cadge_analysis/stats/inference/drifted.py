@@ -44,8 +44,11 @@ class ShiftEstimate:
 
     @cached_property
     def p(self) -> float:
-        """The two-sided p of no difference."""
-        return max(self._p_of_zero(common) for common in self.commons)
+        """The two-sided p of no difference; 1 where one of `commons` makes it a gain and another one a loss."""
+        aways = [self.shift.log_ratio - common for common in self.commons]
+        if min(aways) < 0 < max(aways):
+            return 1.0
+        return max(map(self._p_of_zero, aways))
 
     def p_outside(self, low: float, high: float) -> float:
         """Return the two-sided p of a shift that does not lie between these."""
@@ -68,8 +71,7 @@ class ShiftEstimate:
         """Return by how much the machine moves a cell in no more than this share of all cases."""
         return self.error * reach(level, self.freedom) if self.error else 0.0
 
-    def _p_of_zero(self, common: float) -> float:
-        away = self.shift.log_ratio - common
+    def _p_of_zero(self, away: float) -> float:
         return self._p_below(away) if away > 0 else self._p_above(-away) if away < 0 else 1.0
 
     def _p_below(self, room: float) -> float:

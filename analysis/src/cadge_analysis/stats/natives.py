@@ -138,12 +138,17 @@ class NativeRuns:
 
     pairs: tuple[NativePair, ...]
     absent: tuple[NativeAbsent, ...] = ()
+    of_sweep: bool = False
+    """Beside points of a sweep, whose launches carry messages of several sizes."""
 
 
 def runs_of(campaign: Campaign) -> NativeRuns | None:
     """Return a campaign's native tools beside it, in the order of its file; None where there are none."""
     found = campaign.native()
-    return NativeRuns(pairs=tuple(rows_of(campaign, found)), absent=found.absent) if found is not None else None
+    if found is None:
+        return None
+    pairs = tuple(rows_of(campaign, found))
+    return NativeRuns(pairs=pairs, absent=found.absent, of_sweep=found.measure_ms is not None)
 
 
 def rows_of(campaign: Campaign, found: NativeFile) -> list[NativePair]:

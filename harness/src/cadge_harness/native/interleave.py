@@ -53,7 +53,7 @@ BEGIN_WITHIN_S = 10.0
 
 SWEEP_MS = 60
 """How long a tool measures beside the points of a sweep, which take about as long."""
-START_MS, RANKS_START_MS = 250, 1000
+START_MS, RANKS_START_MS = 120, 350
 """What starting and ending a tool takes, and one whose ranks a launcher starts."""
 
 

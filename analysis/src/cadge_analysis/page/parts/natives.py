@@ -108,6 +108,8 @@ def _notes(runs: NativeRuns) -> Iterator[str]:
     rows = runs.pairs
     clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
     yield (say("natives.round_trips"))
+    if runs.of_sweep:
+        yield say("natives.of_sweep")
     if any(row.parts for row in rows):
         read = " " + say("natives.clock", clock=clock) if clock is not None else ""
         yield say("natives.parts", read=read)

@@ -92,7 +92,7 @@ def test_a_round_waits_for_the_slowest(some: Pair) -> None:
     need("sockets-unix")
     given = document("sockets-unix", 3, [rounds(3, duration=2500)])
     processes = [some.start(number, given) for number in range(4)]
-    wait_until_under_way(processes, cpu_s=0.1)
+    wait_until_under_way(processes)
     stop(processes[2])
     time.sleep(0.3)  # so long, at least, it stays stopped
     processes[2].send_signal(signal.SIGCONT)

@@ -29,7 +29,7 @@ MOST = {
     "export --format csv": (25, 325 << 10),
     "export --format json": (25, 420 << 10),
     "export --format svg": (25, 395 << 10),
-    "export --format parquet": (25, 405 << 10),
+    "export --format parquet": (25, 420 << 10),
     "export --table values": (25, 330 << 10),
     "query of cells": (25, 435 << 10),
     "query of samples": (30, 320 << 10),

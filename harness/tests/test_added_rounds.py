@@ -216,7 +216,7 @@ def test_no_time_left(in_time: Checkout, cadge: Cadge, runner: FakeRunner) -> No
     # neither another command nor launches that are made again open it once more
     assert json.loads(cadge("resume", "--json").out)["data"]["made"] == 0
     with CampaignWriter.resume(campaign.path) as writer:
-        writer.set_aside([campaign.plan.launches[0].launch_id], "hindered")
+        writer.set_aside([campaign.plan.launches[0].launch_id], "disturbed")
     at_pace(runner, 0.1)
     assert cadge("resume", "--no-report").code == 0
     assert (last(in_time).plan.rounds, last(in_time).meta.status) == (6, "finished")

@@ -130,8 +130,8 @@ def test_a_page_of_the_users_own_keeps_his_options_and_a_published_one_names_no_
 
     called(Caller(program="bin/cadge", given=GIVEN, options_of=options))
     try:
-        own, published = (run_again(made(one), "--hindered") for one in (None, {"logs": False}))
+        own, published = (run_again(made(one), "--disturbed") for one in (None, {"logs": False}))
     finally:
         called(Caller())
-    assert own == "bin/cadge resume c1 --hindered --results '/a b' --inventory lab.yml"
-    assert published == "cadge resume c1 --hindered"
+    assert own == "bin/cadge resume c1 --disturbed --results '/a b' --inventory lab.yml"
+    assert published == "cadge resume c1 --disturbed"

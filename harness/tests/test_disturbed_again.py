@@ -54,7 +54,7 @@ def checkout(checkout: Checkout) -> Checkout:
 def repeating(checkout: Checkout) -> Checkout:
     """One whose sweep lets disturbed launches be repeated twice."""
     sweep = checkout.harness / "sweeps/tiny.yml"
-    sweep.write_text(sweep.read_text() + "repeat_hindered: 2\n")
+    sweep.write_text(sweep.read_text() + "repeat_disturbed: 2\n")
     return checkout
 
 
@@ -65,10 +65,10 @@ def test_a_sweep_asks_for_it(repeating: Checkout, cadge: Cadge, runner: FakeRunn
     campaign = last(repeating)
     planned = [launch.launch_id for launch in campaign.plan.launches]
     assert runner.made == [*planned, planned[1], planned[3]], "once was enough, and the others stay"
-    folder = campaign.layout.aside / "1-hindered"
+    folder = campaign.layout.aside / "1-disturbed"
     assert {path.stem for path in (folder / "launches").glob("*.json")} == {planned[1], planned[3]}
     assert "2 launches have attempts that other work on the machine disturbed; they are repeated" in answer.err
-    assert "--hindered" not in answer.out
+    assert "--disturbed" not in answer.out
     assert campaign.meta.status == "finished"
     assert cadge("verify").code == 0
     assert cadge("report").code == 0
@@ -83,8 +83,8 @@ def test_it_ends_where_the_machine_stays_busy(repeating: Checkout, cadge: Cadge,
     campaign = last(repeating)
     count = len(campaign.plan.launches)
     assert (answer.code, len(runner.made)) == (0, 3 * count)
-    assert json.loads(answer.out)["data"]["hindered_launches"] == count
-    assert {path.name for path in campaign.layout.aside.iterdir()} == {"1-hindered", "2-hindered"}
+    assert json.loads(answer.out)["data"]["disturbed_launches"] == count
+    assert {path.name for path in campaign.layout.aside.iterdir()} == {"1-disturbed", "2-disturbed"}
     assert {item.status for item in campaign.outcomes()} == {"valid", "refused"}, "nothing is dropped"
 
 
@@ -108,22 +108,22 @@ def test_a_sweep_that_does_not_ask_keeps_them(checkout: Checkout, cadge: Cadge, 
     campaign = last(checkout)
     planned = [launch.launch_id for launch in campaign.plan.launches]
     assert (answer.code, runner.made) == (1, planned)
-    for why, what in (("failed", "failed or are unsound"), ("hindered", "other work on the machine disturbed")):
+    for why, what in (("failed", "failed or are unsound"), ("disturbed", "other work on the machine disturbed")):
         advice = f"1 launch has attempts that {what}; repeat it with: cadge resume --{why} {campaign.campaign_id}"
         assert advice in answer.out
     runner.made.clear()
     runner.change = lambda record: record
-    assert cadge("resume", "--hindered", "--failed", "--no-report").code == 0
+    assert cadge("resume", "--disturbed", "--failed", "--no-report").code == 0
     assert runner.made == [planned[1], planned[3]]
-    assert {path.name for path in campaign.layout.aside.iterdir()} == {"1-failed", "2-hindered"}
-    said = cadge("resume", "--hindered", "--failed").out
+    assert {path.name for path in campaign.layout.aside.iterdir()} == {"1-failed", "2-disturbed"}
+    said = cadge("resume", "--disturbed", "--failed").out
     assert "is complete: no launch is missing, has failed, is unsound or was disturbed" in said
-    assert "is complete: no launch is missing or was disturbed" in cadge("resume", "--hindered").out
+    assert "is complete: no launch is missing or was disturbed" in cadge("resume", "--disturbed").out
 
 
 def test_more_repeats_than_are_good(checkout: Checkout, cadge: Cadge) -> None:
     sweep = checkout.harness / "sweeps/tiny.yml"
-    sweep.write_text(sweep.read_text() + "repeat_hindered: 10\n")
+    sweep.write_text(sweep.read_text() + "repeat_disturbed: 10\n")
     answer = cadge(*RUN)
     assert answer.code == 2
-    assert "repeat_hindered" in answer.err
+    assert "repeat_disturbed" in answer.err

@@ -200,7 +200,7 @@ def test_launches_are_repeated_as_often_in_each_epoch(
     checkout: Checkout, cadge: Cadge, made: list[str], runner: FakeRunner
 ) -> None:
     """What other work disturbed in the first epoch leaves the others their repeats."""
-    (checkout.root / "harness/sweeps/anew.yml").write_text(SWEEP + "repeat_hindered: 1\n")
+    (checkout.root / "harness/sweeps/anew.yml").write_text(SWEEP + "repeat_disturbed: 1\n")
     hinder(runner, lambda number: number in {1, EACH + 1})
     assert cadge(*RUN).code == 0
     campaign = last(checkout)

@@ -254,7 +254,7 @@ def test_what_was_decided_stands_where_launches_are_made_again(
     before = campaign.layout.decision(1).read_bytes()
     first = campaign.plan.launches[0].launch_id
     with CampaignWriter.resume(campaign.path) as writer:
-        writer.set_aside([first], "hindered")
+        writer.set_aside([first], "disturbed")
     runner.stop_after = None
     runner.change = lambda record: measured(record) | {"log_tail": ["another time"]}
     assert cadge("resume", "--no-report").code == 0

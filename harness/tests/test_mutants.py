@@ -180,7 +180,7 @@ def _complete(campaign: Campaign) -> None:
     """Store what a made-up runner does not: facts of hosts, readings of native tools, a self-test, a record aside."""
     with CampaignWriter.resume(campaign.path) as writer:
         record = next(iter(campaign.launches()))
-        writer.set_aside([record.launch.launch_id], "hindered")
+        writer.set_aside([record.launch.launch_id], "disturbed")
         writer.add_launch(record)
         for host in ("h1", "h2"):
             writer.add_node(NodeFacts.from_object(NODE | {"host": host}, source="t"))

@@ -414,7 +414,7 @@ def noted(folder: Path) -> Outputs:
     data = read(small(folder, launches=9, twins=("native-ucx",)))
     again = {
         why: frozenset(record.launch_id for record in data.records[at : at + 2])
-        for at, why in enumerate(("failed", "damaged", "hindered", "alone"))
+        for at, why in enumerate(("failed", "damaged", "disturbed", "alone"))
     }
     redaction = Redaction(
         replaced={"hosts": 3, "paths": 1}, kept=("hardware",), withheld={"native-ucx": "its licence says so"},

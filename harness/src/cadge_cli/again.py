@@ -12,10 +12,10 @@ from cadge_results import Campaign, CampaignWriter
 from cadge_results.command import command
 from cadge_results.store import aside
 
-Why = Literal["failed", "hindered"]
+Why = Literal["failed", "disturbed"]
 
 REASONS: tuple[Why, ...] = get_args(Why)
-_WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was disturbed",)}
+_WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "disturbed": ("was disturbed",)}
 
 
 def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, tuple[str, ...]]:
@@ -23,10 +23,10 @@ def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, 
     found: dict[aside.Why, tuple[str, ...]] = {}
     if "failed" in reasons:
         found["failed"] = campaign.troubled_launch_ids()
-    if "hindered" in reasons:
+    if "disturbed" in reasons:
         from cadge_analysis.stats.disturbance import disturbed_launch_ids  # takes time to import
 
-        found["hindered"] = tuple(
+        found["disturbed"] = tuple(
             name for name in disturbed_launch_ids(campaign) if name not in found.get("failed", ())
         )
     return {why: names for why, names in found.items() if names}
@@ -68,8 +68,8 @@ def repeats_left(campaign: Campaign) -> int:
     """Return how often the sweep still lets disturbed launches be repeated; 0 as long as an epoch is to come."""
     if campaign.missing_launch_ids():
         return 0
-    wanted = campaign.plan.sweep.get("repeat_hindered", 0)
-    return max(0, wanted - campaign.times_aside("hindered")) if isinstance(wanted, int) else 0
+    wanted = campaign.plan.sweep.get("repeat_disturbed", 0)
+    return max(0, wanted - campaign.times_aside("disturbed")) if isinstance(wanted, int) else 0
 
 
 def none_of(reasons: Collection[Why]) -> str:

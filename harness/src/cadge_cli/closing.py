@@ -136,7 +136,7 @@ def answer_of(
         "status": campaign.meta.status,
         "outcomes": dict(sorted(counts.items())),
         "missing_launches": len(campaign.missing_launch_ids()),
-        "hindered_launches": len(poor.get("hindered", ())),
+        "disturbed_launches": len(poor.get("disturbed", ())),
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
         **state_data(campaign),

@@ -184,7 +184,7 @@ def _figures(one: DelayReading) -> dict[str, JsonValue]:
         "predicted_share": round(one.predicted_share, 4),
         "predicted": round(one.predicted, 4),
         "launches_needed": one.launches_needed,
-        "hindered": one.disturbed,
+        "disturbed": one.disturbed,
         "each": [
             {
                 "planted_ns": round(truth, 1),

@@ -235,18 +235,18 @@ def measure(
     help="Repeat launches with failed or unsound attempts; the earlier records stay aside.",
 )
 @click.option(
-    "--hindered",
+    "--disturbed",
     is_flag=True,
     help="Repeat the launches that other work on the machine disturbed, in the same way.",
 )
 @measuring_options
 @answers
-def resume(campaign: str, failed: bool, hindered: bool, how: MeasureOptions, output: Output) -> int:
-    """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
+def resume(campaign: str, failed: bool, disturbed: bool, how: MeasureOptions, output: Output) -> int:
+    """Make the missing launches of a campaign by the same plan; with --failed or --disturbed, such launches too."""
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
     found.check()
-    asked: dict[again.Why, bool] = {"failed": failed, "hindered": hindered}
+    asked: dict[again.Why, bool] = {"failed": failed, "disturbed": disturbed}
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     complete = not found.missing_launch_ids() and not again.alone(found, in_vain=failed)
@@ -406,7 +406,7 @@ def _carry_out(
     while ended.ok and not stopping.event.is_set():
         if lonely := again.alone(campaign):  # it was killed there, and the record came home
             again.set_aside(writer, lonely, output.say)
-        elif again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["hindered"])):
+        elif again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["disturbed"])):
             again.set_aside(writer, found, output.say)
         elif not go_on(writer, output.say, time.monotonic() - begun_s):
             break

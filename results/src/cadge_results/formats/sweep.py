@@ -443,7 +443,7 @@ class SweepFile(Document):
     more and six launches or more; with fewer launches no test of pairs at 5 % ever speaks, so that its twin could not
     either.
     """
-    repeat_hindered: int = Field(
+    repeat_disturbed: int = Field(
         default=0,
         ge=0,
         le=REPEATS_MAX,

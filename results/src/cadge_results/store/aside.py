@@ -15,7 +15,7 @@ from cadge_results.store.checksum import beside
 from cadge_results.store.files import explained, settle
 from cadge_results.store.layout import Layout, check_no_link, stored, visible
 
-Why = Literal["damaged", "failed", "hindered", "alone"]
+Why = Literal["damaged", "failed", "disturbed", "alone"]
 _FOLDER = re.compile(rf"(?P<number>[0-9]+)-(?P<why>{'|'.join(get_args(Why))})")
 
 

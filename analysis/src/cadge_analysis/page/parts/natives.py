@@ -159,7 +159,7 @@ def data_of(row: NativePair) -> dict[str, JsonValue]:
         "parts_ns": {name: ends(one) for name, one in row.parts.items()},
         "clock_ns": row.clock_ns,
         "rounds": row.rounds,
-        "hindered": row.waited,
+        "disturbed": row.waited,
         "pairs_disagree": row.pairs_disagree,
         "says": row.says,
         "reason": row.reason,

@@ -283,7 +283,7 @@ def _disturbed(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
         return
     too_many = bool(disturbed(data))
     part = units.percent(often / attempts, 0 if often >= attempts else 1)
-    command = provenance.run_again(data, "--hindered")
+    command = provenance.run_again(data, "--disturbed")
     yield remark(
         "disturbed",
         serious=too_many or often / attempts > _DISTURBED_SHARE_MOST,

@@ -49,9 +49,10 @@ def time_ns(form: str, attempt: dict[str, Any]) -> float:
 def times(floor: str, variant: Variant, given: argparse.Namespace, names: list[str], port: int) -> list[float]:
     """Run one launch; return its time of each size in ns."""
     form = ours.WORKLOADS.forms[given.form]
+    depth = {"depth": given.depth} if given.form == "flow" else {}
     points = [
         {
-            "workload": form.workload(given.form, {"bytes": size, "touch": given.touch}).model_dump(mode="json"),
+            "workload": form.workload(given.form, {"bytes": size, "touch": given.touch, **depth}).model_dump(mode="json"),
             "duration_ms": given.duration_ms,
         }
         for size in given.sizes
@@ -72,6 +73,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--duration-ms", type=int, default=100)
     parser.add_argument("--against", type=Path, help="another cadge-driver")
+    parser.add_argument("--depth", type=int, default=16, help="window of a flow (16)")
     parser.add_argument("--form", choices=sorted(ours.WORKLOADS.forms), default="exchange")
     parser.add_argument(
         "--touch", choices=("none", "write+read"), default="write+read", help="whether data are touched"

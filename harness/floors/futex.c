@@ -18,6 +18,7 @@ static const struct drv_floor futex = {
 			{"made", memory_made, 0},
 			{"slots", memory_slots_words, 0},
 			{"pages", memory_pages, 0},
+			{"ring", memory_rings, 0},
 			{.name = NULL},
 		},
 	.open = open_any,

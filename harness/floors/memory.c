@@ -57,6 +57,24 @@ const char *const memory_copies_one[] = {"one", "two", NULL};
 const char *const memory_pages[] = {"huge", "small", NULL};
 const char *const memory_made[] = {"in-place", "apart", NULL};
 const char *const memory_slots_words[] = {"many", "one", NULL};
+const char *const memory_rings[] = {"by-size", "window", "own-cache", "shared-cache", NULL};
+
+/* The word of a setting, "" where the floor has not this setting. */
+static const char *word_of(const struct drv_floor_run *run, const char *name)
+{
+	for (const struct drv_floor_setting *setting = run->floor->settings; setting->name; setting++)
+		if (!strcmp(setting->name, name))
+			return setting->words[drv_floor_choice(run, name)];
+	return "";
+}
+
+static enum memory_ring ring_of(const struct drv_floor_run *run)
+{
+	for (unsigned int i = 0; memory_rings[i]; i++)
+		if (!strcmp(word_of(run, "ring"), memory_rings[i]))
+			return (enum memory_ring)i;
+	return MEMORY_RING_BY_SIZE;
+}
 
 /* How much each region must hold for the points of this launch. */
 static size_t region_need(const struct drv_floor_run *run)
@@ -68,7 +86,7 @@ static size_t region_need(const struct drv_floor_run *run)
 		size_t bytes = memory_stride(point.bytes);
 
 		if (point.flow)
-			bytes *= (size_t)memory_slots(point.bytes, point.depth);
+			bytes *= (size_t)memory_slots(point.bytes, point.depth, ring_of(run));
 		else
 			bytes *= (size_t)memory_turns(point.bytes);
 		if (bytes + MEMORY_SCATTER > need)
@@ -77,15 +95,6 @@ static size_t region_need(const struct drv_floor_run *run)
 			need = chunk_region_bytes();
 	}
 	return (need + 4095) / 4096 * 4096;
-}
-
-/* The word of a setting, "" where the floor has not this setting. */
-static const char *word_of(const struct drv_floor_run *run, const char *name)
-{
-	for (const struct drv_floor_setting *setting = run->floor->settings; setting->name; setting++)
-		if (!strcmp(setting->name, name))
-			return setting->words[drv_floor_choice(run, name)];
-	return "";
 }
 
 int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail)
@@ -103,6 +112,7 @@ int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *
 								     : MEMORY_ONE_COPY;
 	state->one_slot = !strcmp(word_of(run, "slots"), "one");
 	state->apart = !strcmp(word_of(run, "made"), "apart");
+	state->ring = ring_of(run);
 	state->pair = run->block ? 0 : drv_floor_choice(run, "pair");
 	state->huge_pages = run->huge_pages = !strcmp(word_of(run, "pages"), "huge");
 	state->region_bytes = region_need(run);
@@ -284,8 +294,9 @@ int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	state->payload_at = memory_payload_at(loop->bytes, loop->touch);
 	state->sent = state->received = state->next = 0;
 	state->stride = memory_stride(loop->bytes);
-	state->slots = memory_slots(loop->bytes, loop->depth);
-	state->batch = state->slots < 8 ? 1 : state->slots / 4;
+	state->slots = memory_slots(loop->bytes, loop->depth, state->ring);
+	state->window = state->slots < loop->depth ? state->slots : loop->depth;
+	state->batch = state->window < 8 ? 1 : state->window / 4;
 	use_pair(state, loop);
 	if (!loop->flow && !state->chunks)
 		make_in(loop, client ? state->request : state->reply);

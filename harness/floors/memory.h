@@ -25,6 +25,16 @@
 	(64u << 10) /* and from here on on a page of their own, as the buffers that they come from do */
 #define MEMORY_BYTES_MAX  (UINT64_C(1) << 30)
 #define MEMORY_RING_BYTES (UINT64_C(2) << 20)
+/*
+ * The ring of a stream, by the size of its messages. Below 512 B it has as many slots as the window: few lines go to and fro
+ * between both caches. Up to 256 KiB it fills a core's own cache, whatever the window is: a line that its reader still has is
+ * written more slowly than one that it had to give away (at 4 KiB 1.8 times). Larger messages, and windows that do not fit
+ * there, go through the cache that both share, in twice as many slots as the window (at 1 MiB 0.7 times the time).
+ */
+#define MEMORY_RING_SMALL_BYTES  512u
+#define MEMORY_RING_LARGE_BYTES  (UINT64_C(256) << 10)
+#define MEMORY_RING_SHARED_BYTES (UINT64_C(8) << 20)
+#define MEMORY_RING_BYTES_MAX    (UINT64_C(32) << 20)
 /* slots of large messages; from which size on one is beyond all caches by itself */
 #define MEMORY_TURNS_MIN       4u
 #define MEMORY_TURNS_BYTES_MIN 2048u
@@ -49,6 +59,9 @@ struct memory_control {
 /* Of a message: one; two, in chunks, from MEMORY_CHUNKED_BYTES on; two where that is faster. */
 enum memory_copies { MEMORY_ONE_COPY, MEMORY_TWO_COPIES, MEMORY_BY_SIZE };
 
+/* Which slots a stream has; MEMORY_RING_BY_SIZE: those of the size that is fastest. */
+enum memory_ring { MEMORY_RING_BY_SIZE, MEMORY_RING_WINDOW, MEMORY_RING_OWN, MEMORY_RING_SHARED };
+
 struct floor_state {
 	uint8_t *area;
 	size_t area_bytes, region_bytes;
@@ -69,8 +82,9 @@ struct floor_state {
 	enum memory_copies copies;
 	bool chunks;
 	size_t gathered; /* of the message that arrives in chunks */
-	/* stream */
-	uint64_t slots, batch;
+	/* stream: slots of the ring, how many of them may be in flight, and after how many slots are given back */
+	enum memory_ring ring;
+	uint64_t slots, window, batch;
 	size_t stride;
 	uint64_t next; /* message */
 };
@@ -88,14 +102,27 @@ DRV_INLINE size_t memory_stride(uint64_t bytes)
 	return ((size_t)bytes + memory_payload_at(bytes, true) + 63) / 64 * 64;
 }
 
-/* Slots of a stream's ring: no more than the window, and few enough to stay in the cache. */
-DRV_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
+/* Slots of a stream's ring: two at least, and where it is by size no fewer than the window, up to MEMORY_RING_BYTES_MAX. */
+DRV_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth, enum memory_ring ring)
 {
-	uint64_t fit = MEMORY_RING_BYTES / memory_stride(bytes);
+	const uint64_t stride = memory_stride(bytes), most = MEMORY_RING_BYTES_MAX / stride;
+	uint64_t slots = depth;
 
-	if (fit < 2)
-		fit = 2;
-	return fit < depth ? fit : depth;
+	if (ring == MEMORY_RING_BY_SIZE)
+		ring = bytes < MEMORY_RING_SMALL_BYTES ? MEMORY_RING_WINDOW
+		       : bytes < MEMORY_RING_LARGE_BYTES && bytes * depth <= MEMORY_RING_BYTES
+			       ? MEMORY_RING_OWN
+			       : MEMORY_RING_SHARED;
+	if (ring == MEMORY_RING_OWN && slots < MEMORY_RING_BYTES / stride)
+		slots = MEMORY_RING_BYTES / stride;
+	if (ring == MEMORY_RING_SHARED) {
+		slots *= 2;
+		if (slots < MEMORY_RING_SHARED_BYTES / stride)
+			slots = MEMORY_RING_SHARED_BYTES / stride;
+	}
+	if (slots > most)
+		slots = most;
+	return slots < 2 ? 2 : slots;
 }
 
 /*
@@ -165,6 +192,8 @@ extern const char *const memory_pages[];
 extern const char *const memory_made[];
 /* Touched messages of 2 KiB to 1 MiB in many slots, in turn, or in one. */
 extern const char *const memory_slots_words[];
+/* The ring of a stream, as in enum memory_ring. */
+extern const char *const memory_rings[];
 
 /* `bytes_max`: the largest message. The settings lines, spin, pair, copies and pages are read where the floor has them. */
 int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams through shared memory: one copy into a ring of slots, each with its flag; the receiver reads in
- * place and gives slots back by a count. Nothing else is sent: the count is the confirmation as well.
+ * Streams through shared memory: one copy into a ring of slots, each with its flag, or none where a message is
+ * written in its slot; the receiver reads in place and gives slots back by a count. Nothing else is sent: the count is
+ * the confirmation as well. No more messages than the window are in flight; the ring may have more slots.
  */
 #include "memory.h"
 
@@ -45,7 +46,7 @@ DRV_INLINE int produce(struct drv_floor_loop *loop, const bool block)
 		uint8_t *slot = slot_of(state, number);
 		uint8_t *message = loop->touch ? slot + state->payload_at : loop->out;
 
-		if (number >= state->slots && ring_wait(loop, number - state->slots + 1, block))
+		if (number >= state->window && ring_wait(loop, number - state->window + 1, block))
 			return -1;
 		drv_head_write(message, loop->bytes, loop->seed, number);
 		if (DRV_UNLIKELY(loop->bodies))

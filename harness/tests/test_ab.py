@@ -453,7 +453,7 @@ def test_exports_and_archives_have_both_builds(
     assert [origins[f"a-one@cadge-{COMMITS[side][:10]}"] for side in COMMITS] == [*COMMITS.values()]
 
 
-def test_a_gate_without_verdicts_has_no_answer(ab: Callable[..., Answer], makes: Makes) -> None:
+def test_a_gate_without_verdicts_has_no_answer(ab: Callable[..., Answer], makes: Makes, cadge: Cadge) -> None:
     makes(old={"driver": "d", "a-one": "1"}, new={"driver": "d", "a-one": "2"})
     few = ("--launches", "3")
     assert ab(*few).code == 0
@@ -462,6 +462,16 @@ def test_a_gate_without_verdicts_has_no_answer(ab: Callable[..., Answer], makes:
     assert (found.code, answer["code"]) == (5, 5)
     why = say("compare.few_launches")
     assert answer["problems"] == [say("compare.no_answer", kind="slower", left=3, n=3, why=why)]
+    resumed = [cadge("resume", "--no-report", "--fail-on", wanted) for wanted in ("slower:5%", "undecided")]
+    assert [one.code for one in resumed] == [5, 8]
+    assert say("compare.no_answer", kind="slower", left=3, n=3, why=why) in resumed[0].err
+
+
+def test_only_a_campaign_of_two_sides_is_a_gate(checkout: Checkout, runner: FakeRunner, cadge: Cadge) -> None:
+    assert (checkout, runner) is not None
+    assert cadge("run", "--sweep", "tiny", "--no-report").code == 0
+    wrong = cadge("resume", "--fail-on", "slower")
+    assert (wrong.code, "has no two sides" in wrong.err) == (2, True)
 
 
 def test_what_ran_another_adapter_is_unsound(ab: Callable[..., Answer], makes: Makes, checkout: Checkout) -> None:

@@ -35,9 +35,14 @@ class AbAnswer:
     more: list[str]
 
 
+def is_of_sides(campaign: Campaign) -> bool:
+    """Tell whether `cadge ab` began a campaign."""
+    return campaign.meta.sweep == SWEEP
+
+
 def sides_in(campaign: Campaign) -> tuple[str, str] | None:
     """Return the variants A and B of a campaign that `cadge ab` began and that has launches; None of another one."""
-    if campaign.meta.sweep != SWEEP or not campaign.launch_ids():
+    if not is_of_sides(campaign) or not campaign.launch_ids():
         return None
     return sides_of(campaign.plan)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,9 +18,10 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
-from cadge_cli.ab_answer import ab_answer, sides_in
+from cadge_cli.ab_answer import ab_answer, is_of_sides, sides_in
 from cadge_cli.ablation import PREFIX, ablation_answer
 from cadge_cli.closing import answer_of, closing_lines, report_of, troubles_of
+from cadge_cli.commands.compare import FailOn, fail_on_of, fail_on_option
 from cadge_cli.looks import due_words, go_on
 from cadge_cli.options import (
     EXAMPLES,
@@ -38,7 +39,14 @@ from cadge_cli.output import Output
 from cadge_cli.progress import make_progress
 from cadge_cli.words import say
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
+from cadge_harness.errors import (
+    EXIT_BAD_ANSWER,
+    EXIT_OK,
+    EXIT_STOPPED,
+    NothingSelectedError,
+    UnfitError,
+    UsageError,
+)
 from cadge_harness.native.due import tools_of
 from cadge_harness.native.interleave import InterleavingRunner, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
@@ -239,13 +247,22 @@ def measure(
     is_flag=True,
     help="Repeat the launches that other work on the machine disturbed, in the same way.",
 )
+@fail_on_option
 @measuring_options
 @answers
-def resume(campaign: str, failed: bool, disturbed: bool, how: MeasureOptions, output: Output) -> int:
-    """Make the missing launches of a campaign by the same plan; with --failed or --disturbed, such launches too."""
+def resume(
+    campaign: str, failed: bool, disturbed: bool, fail_on: tuple[str, ...], how: MeasureOptions, output: Output
+) -> int:
+    """Make the missing launches of a campaign by the same plan; with --failed or --disturbed, such launches too.
+
+    A campaign of `cadge ab` ends with its comparison again, and --fail-on is for such a one.
+    """
     checkout = find_checkout()
+    wanted = fail_on_of(fail_on)
     found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
     found.check()
+    if wanted and not is_of_sides(found):
+        raise UsageError(say("run.fail_on_of_ab", campaign_id=found.campaign_id))
     asked: dict[again.Why, bool] = {"failed": failed, "disturbed": disturbed}
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
@@ -258,7 +275,7 @@ def resume(campaign: str, failed: bool, disturbed: bool, how: MeasureOptions, ou
         lines = [say("run.complete", campaign_id=found.campaign_id, none=again.none_of(reasons))]
         lines += again.advice(found, again.launch_ids(found, ["failed"]))
         data: dict[str, JsonValue] = {"campaign_id": found.campaign_id, "made": 0}
-        return _answered(found, exit_code_of(found), data, lines, output, how)
+        return _answered(found, exit_code_of(found), data, lines, output, how, wanted)
     if (native := found.native()) is not None:
         tools_of(native)
         for problem in changed_versions(native):
@@ -291,7 +308,7 @@ def resume(campaign: str, failed: bool, disturbed: bool, how: MeasureOptions, ou
             _say_of(testbed.now, output)
             carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
             done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
-    return _answered(done.campaign, done.code, done.data, done.lines, output, how)
+    return _answered(done.campaign, done.code, done.data, done.lines, output, how, wanted)
 
 
 def _answered(
@@ -301,11 +318,12 @@ def _answered(
     lines: list[str],
     output: Output,
     how: MeasureOptions,
+    wanted: Sequence[FailOn],
 ) -> int:
     """End a command that has carried a campaign on: one of two sides with their comparison, as `cadge ab` does."""
     if code not in {EXIT_OK, EXIT_BAD_ANSWER} or (sides := sides_in(campaign)) is None:
         return output.finish(code, data, lines)
-    compared = ab_answer(campaign, sides, output, how.results)
+    compared = ab_answer(campaign, sides, output, how.results, wanted=wanted)
     return output.finish(
         compared.code or code, {**data, **compared.data}, [*compared.text.splitlines(), *compared.more]
     )

@@ -121,15 +121,7 @@ def full_rows(root: Node) -> list[FullRow]:
         for row in table.one("tbody").all("tr"):
             cells = row.all("td")
             assert len(cells) == len(names)
-            fields = {
-                name: Field(
-                    cell.own,
-                    cell.smalls,
-                    [float(number) for number in cell.attrs.get("data-v", "").split()],
-                    cell.attrs.get("class", ""),
-                )
-                for name, cell in zip(names, cells, strict=True)
-            }
+            fields = {name: _field(cell) for name, cell in zip(names, cells, strict=True)}
             one = FullRow(
                 table.attrs["data-case"],
                 row.attrs["data-point"],
@@ -139,23 +131,16 @@ def full_rows(root: Node) -> list[FullRow]:
                 fields,
             )
             found.setdefault((one.case, one.point_id), one).fields.update(fields)
-    for case in root.all("details", class_="case"):
-        for same in case.all("div"):
-            if "data-f" in same.attrs:
-                _said_once(same, [row for row in found.values() if row.case == case.one("dl").attrs["data-case"]])
+    for table in root.all("table", class_="same"):
+        names = [head.attrs["data-f"] for head in table.all("th") if "data-f" in head.attrs]
+        for line in table.one("tbody").all("tr"):
+            values = dict(zip(names, map(_field, line.all("td")[-len(names) :]), strict=True))
+            for row in found.values():
+                if row.case == table.attrs["data-case"] and line.attrs.get("data-wait", row.wait) == row.wait:
+                    row.fields.update(values)
     return list(found.values())
 
 
-def _said_once(same: Node, rows: list[FullRow]) -> None:
-    """Give rows what a table says once of all of them, or of all that wait the same way, which is named first."""
-    values = same.all("dd")
-    for row in rows:
-        of_all = len(values) == 1
-        wait = {"poll": "polling", "block": "blocking"}[row.wait]
-        (value,) = values if of_all else [one for one in values if one.own.startswith(f"{wait}: ")]
-        row.fields[same.attrs["data-f"]] = Field(
-            value.own if of_all else value.own.removeprefix(f"{wait}: "),
-            value.smalls,
-            [float(number) for number in value.attrs.get("data-v", "").split()],
-            "none" if any(small.attrs.get("class") == "why" for small in value.all("small")) else "",
-        )
+def _field(cell: Node) -> Field:
+    numbers = [float(number) for number in cell.attrs.get("data-v", "").split()]
+    return Field(cell.own, cell.smalls, numbers, cell.attrs.get("class", ""))

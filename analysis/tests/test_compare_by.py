@@ -84,11 +84,10 @@ def test_short_tables_show_the_percentile_that_is_chosen(path: Path, browser: Br
         assert browser.value(rates) == before, "a rate has no percentile"
         caption = browser.value("document.querySelector('table.summary caption').textContent")
         assert "p99 of the" in caption
-        assert "By choice" in caption
         assert "floor" not in caption
         ratios = "[...document.querySelector('table.summary').querySelectorAll('.ratio')].every(e => e.hidden)"
         assert browser.value(ratios), "floors are of the p50"
-        assert "Short tables show the p99 by choice." in browser.value(SAID)
+        assert "Short tables show the p99 by choice" in browser.value(SAID)
         assert not browser.complaints()
         again(browser, path, "#v1&pct=p99")
     browser.value(PRESS.format(value="p999"))
@@ -123,7 +122,7 @@ def test_the_p90_of_short_tables_is_that_of_all_launches_together(path: Path, br
         assert found != shown
         caption = browser.value("document.querySelector('table.summary caption').textContent")
         assert "p90 of the" in caption
-        assert "Short tables show the p90 by choice." in browser.value(SAID)
+        assert "Short tables show the p90 by choice" in browser.value(SAID)
         assert not browser.complaints()
         again(browser, path, "#v1&pct=p90")
     browser.value(PRESS.format(value="p50"))

@@ -117,13 +117,13 @@ def figure(case: Case) -> str:
 
 
 def ranked_by(case: Case) -> str:
-    """Return the values of what ranks, and whether they do: "; touch none, which ranks nothing"; empty without any."""
+    """Return which values keep a case from ranking: "; touch none, not ranked"; empty where it ranks."""
     said = [
         one.say.replace("{title}", one.title).replace("{value}", value(one, case.workload[name]))
         for name, one in case.file.parameters.items()
         if one.ranks is not None
     ]
-    return f"; {', '.join(said)}{'' if case.does_rank else ', which ranks nothing'}" if said else ""
+    return "" if case.does_rank else say("words.not_ranked", values=said)
 
 
 def baseline(file: PatternFile) -> str:

@@ -387,7 +387,7 @@ GIST = "dim"
 """Of a fold's line: in short what is below it."""
 ONSCREEN = "onscreen"
 """A word of the role of what a reader of the page on a screen alone needs: neither paper nor editions have it."""
-CHOSEN = say("figures.chosen")
+CHOSEN = f" {say('figures.chosen')}"
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
 

@@ -83,9 +83,9 @@ def _rendered(spec: Mapping[str, object], name: str) -> str:
 
 
 def render(
-    spec: Mapping[str, object], *, name: str, title: str, description: str, minimum_px: int = 0, behind: str = ""
+    spec: Mapping[str, object], *, name: str, title: str, description: str = "", minimum_px: int = 0, behind: str = ""
 ) -> Markup:
-    """Return a chart as an inline `<svg>` with a title and a description for those who do not see it.
+    """Return a chart as an inline `<svg>` with a title, and a description where its numbers stand in no table.
 
     `name` is unique in the page and prefixes every id. The picture scales with its box, but never below `minimum_px`.
     behind: the name of a `backdrop` with the same frame, which is seen behind it. Where nothing can be drawn on this
@@ -96,10 +96,12 @@ def render(
     picture = _rendered(spec, name) or f'<text x="12" y="24">{escape(NO_PICTURE)}</text>'
     style = f' style="min-width:{minimum_px}px"' if minimum_px else ""
     back = f'<use href="#{behind}"/>' if behind else ""
+    more = f'<desc id="{name}-d">{escape(description)}</desc>' if description else ""
+    spoken = f"{name}-t {name}-d" if description else f"{name}-t"
     return Markup(  # noqa: S704 - the renderer's own, and what is escaped here
-        f'<svg class="chart" role="img" aria-labelledby="{name}-t {name}-d" viewBox="0 0 {width} {height}"'
+        f'<svg class="chart" role="img" aria-labelledby="{spoken}" viewBox="0 0 {width} {height}"'
         f' width="{width}" height="{height}"{style} font-family="system-ui,sans-serif" font-size="11px">'
-        f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+        f'<title id="{name}-t">{escape(title)}</title>{more}'
         f"{back}{picture}</svg>"
     )
 

@@ -172,7 +172,7 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
     if group.withheld:
         return _held(group)
     named = ", ".join(said) if len(said) <= NAMED_MOST else f"{', '.join(said[:NAMED_MOST])} and others"
-    return f"leading group of {len(said)}: {named}"
+    return say("verdict_words.tie", n=len(said), named=named)
 
 
 # -- of the whole campaign

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import lede, plain
+from cadge_analysis.blocks.make import lede
 from cadge_analysis.blocks.model import (
-    ONSCREEN,
     WHOLE,
     Block,
     Figure,
@@ -110,13 +109,14 @@ def _figures(
 
 def _summaries(cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
     made = []
+    several_waits = len({cell.case.wait for cell in cells}) > 1
     for wait in words.WAIT_ORDER:
         here = [row for row in rows if row.cell.case.wait == wait]
         for family in (main_family(here), beside(here)):
             if family is None:
                 continue
             members = [cell for cell in cells if in_family(cell.case, family)]
-            one = tables.summary(rows, members, keys, wait=wait)
+            one = tables.summary(rows, members, keys, wait=wait, several_waits=several_waits)
             if one is not None:
                 made.append(one)
     return tuple(made)
@@ -128,24 +128,28 @@ def _of_what_it_can(cells: Sequence[Cell]) -> str:
     said = []
     for name, one in file.parameters.items():
         planned = {cell.case.workload[name] for cell in cells}
-        if one.values and any(value not in planned for value in one.values) and one.ranks is None:
+        if (
+            one.values
+            and any(value not in planned for value in one.values)
+            and one.ranks is None
+            and planned != {one.default}
+        ):
             values = [words.value(one, value) for value in one.values if value in planned]
             said.append(f"{one.title} {units.listing(values)}")
     return f"Here with {', '.join(said)}. " if said else ""
 
 
 def _note(cells: list[Cell], rows: list[Row]) -> str:
-    """Return how many planned points of the section have numbers, so that none can go missing unseen."""
+    """Return how many planned points of the section lack a number, so that none can go missing unseen."""
     points = len(cells)
     file = cells[0].case.file
     text = _of_what_it_can(cells)
-    text += f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
     if points > len(rows):
-        text += " " + say("views.others")
+        text += say("views.others", n=points - len(rows), points=points)
     if file.baseline is not None and rows:
         chosen = {row.cell.case.workload[file.baseline.parameter] for row in rows}
         if file.baseline.value not in chosen:
-            text += " " + say("views.no_such_point", baseline=words.baseline(file))
+            text += " " * bool(text) + say("views.no_such_point", baseline=words.baseline(file))
     return text
 
 
@@ -209,7 +213,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str, cells: list[Cell], 
     every = tables.columns_of(file, rows, tables.baseline_of(rows, made.verdicts), reported=reported)
     columns = tables.parted(file, every)
     in_tables = [made.shown[row.cell.point_id] for row in rows]
-    folds = tuple(tables.case_folds(in_tables, keys, made.verdicts, columns, heading=heading, anchor=anchor))
+    folds = tuple(tables.case_folds(in_tables, keys, made.verdicts, columns, anchor=anchor))
     if not cells or (reported and not folds):
         return None
     blocks: tuple[Block, ...] = ()
@@ -227,8 +231,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str, cells: list[Cell], 
             *fitted,
         )
     if folds:
-        opened = (Heading(3, say("tables.every")), plain(say("tables.open"), f"dim {ONSCREEN}"))
-        blocks = (*blocks, Region(role=WHOLE, blocks=(*opened, *folds)))
+        blocks = (*blocks, Region(role=WHOLE, blocks=(Heading(3, say("tables.every")), *folds)))
     said = f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary
     opening = lede(said, "" if reported else _note(cells, rows))
     return Region(

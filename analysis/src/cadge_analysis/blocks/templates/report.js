@@ -310,7 +310,7 @@ function showChosen() {
       [number ? ", " : "", make("bdi", { textContent: name })]), ". Answers, ranks and warnings are of all layers. ");
   }
   if (percentile !== "p50") {
-    parts.push("Short tables show the " + percentiles[percentile] + " by choice. ");
+    parts.push("Short tables show the " + percentiles[percentile] + " by choice, above the lowest and highest launch. ");
   }
   if (base) {
     parts.push("Tables divide by ", make("bdi", { textContent: base }), " by choice: median by median, without interval " +
@@ -364,12 +364,9 @@ function p90Of(cell) {
 function showPercentile() {
   const away = percentile !== "p50";
   for (const table of short) {
-    const [title, note] = all("caption > span", table);
-    for (const one of [title, note]) asMade(one);
-    if (away) {
-      title.textContent = title.textContent.replace("p50", percentiles[percentile]);
-      note.textContent = "By choice. Under each value what single launches gave, from the lowest to the highest.";
-    }
+    const title = table.querySelector("caption > span");
+    asMade(title);
+    if (away) title.textContent = title.textContent.replace("p50", percentiles[percentile]);
     headsOf(table).forEach((head, column) => {
       if (head.classList.contains("ratio")) {
         head.hidden = away;

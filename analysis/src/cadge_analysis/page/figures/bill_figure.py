@@ -21,7 +21,7 @@ from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT, style_of
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import StackedBar
-from cadge_analysis.page.figures.main_figure import FigureSource, drawn, estimate_text
+from cadge_analysis.page.figures.main_figure import FigureSource, between, drawn, estimate_text
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.floors import Floor
@@ -101,14 +101,12 @@ def bill_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figu
     cut = sum(total > reach.high for total in totals)
     arrows = " " + say("bill_figure.arrows", cut=cut) if cut else ""
     title = f"Where {words.value(axis, size)} goes: {words.pattern(first)}, {words.WAITS[first.wait]}"
-    said = [
-        f"{words.isolated(one.row.cell.series.label)} {units.sig3(one.row.numbers.central.value * shown.scale)}"
-        for one in payable
-    ]
+    ends = {one.row.cell.series.label: total for one, total in zip(payable, totals, strict=True)}
+    first_of = {tuple(one.parts): one for one in reversed(payable)}
     bars = [
         StackedBar(
             name=one.row.cell.series.label,
-            text=_summary(one, shown.scale, shown.unit),
+            text=_summary(one, shown.scale, shown.unit, named=first_of[tuple(one.parts)] is one),
             parts={part: value.value * shown.scale for part, value in one.parts.items()},
             ink=source.looks[one.row.cell.series].ink_token,
         )
@@ -118,7 +116,7 @@ def bill_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figu
         stacked.figure(bars, COLOURS, end=reach.high, title=shown.unit, ticks=reach.ticks, tick_expr=TICK),
         name=name,
         title=title,
-        description=say("bill_figure.totals", spoken=shown.spoken, said=said),
+        description=between(ends, at=words.value(axis, size), spoken=shown.spoken),
         caption=say("bill_figure.caption", arrows=arrows),
         table=DataTable(
             columns=("layer", f"total, {shown.unit}", *(f"{part}, {shown.unit}" for part in names), "remark"),
@@ -138,10 +136,11 @@ def bill_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figu
     )
 
 
-def _summary(one: Bill, scale: float, unit: str) -> str:
+def _summary(one: Bill, scale: float, unit: str, *, named: bool) -> str:
+    """Return the sum that a bar is. named: with what each part is."""
     total = one.row.numbers.central.value
     parts = [
-        f"{part} {units.sig3(value.value * scale)} ({units.percent(value.value / total, 0)})"
+        f"{f'{part} ' if named else ''}{units.sig3(value.value * scale)} ({units.percent(value.value / total, 0)})"
         for part, value in one.parts.items()
     ]
     return f"{units.sig3(total * scale)}\u00a0{unit} = {' + '.join(parts)}"

@@ -12,7 +12,7 @@ from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots
 from cadge_analysis.draw.dots import Dot, DotSeries
 from cadge_analysis.page.families import in_family, main_family
-from cadge_analysis.page.figures.main_figure import FigureSource, drawn
+from cadge_analysis.page.figures.main_figure import FigureSource, between, drawn
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series
@@ -76,12 +76,12 @@ def contrast_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> 
         for series in ordered
     ]
     axis_title = say("contrast_figure.axis", quantity=file.main_quantity.title, baseline=words.baseline(file))
-    spoken = "; ".join(f"{words.isolated(series.label)} {told[series]}" for series in ordered)
+    farthest = {series.label: max(one.value for one in found[series].values()) for series in ordered}
     return drawn(
         dots.figure(drawn_rows, title=axis_title),
         name=name,
         title=title,
-        description=f"Ratios at {place}: {spoken}.",
+        description=between(farthest, at=str(place), spoken=say("contrast_figure.spoken")),
         caption=say(
             "contrast_figure.caption",
             quantity=file.main_quantity.title,

@@ -12,7 +12,7 @@ from cadge_analysis.draw import scatter
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.scatter import Spot
 from cadge_analysis.page.families import in_family, main_family
-from cadge_analysis.page.figures.main_figure import FigureSource, drawn, estimate_text
+from cadge_analysis.page.figures.main_figure import FigureSource, between, drawn, estimate_text
 from cadge_analysis.stats.compare import Row
 
 say = partial(messages.say, "figures")
@@ -67,17 +67,13 @@ def cpu_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figur
     ]
     at = words.size(case)
     title = f"Time against processors: {words.pattern(case)}, {at}"
-    told = "; ".join(
-        f"{words.isolated(spot.label)} {'blocking' if spot.ringed else 'polling'} {units.sig3(spot.x)} and "
-        f"{units.sig3(spot.y)}"
-        for spot in spots
-    )
+    ends = {spot.label: spot.x for spot in spots if not spot.ringed}
     x_title = f"{case.file.main_quantity.title}, p50, \u00b5s"
     return drawn(
         scatter.figure(spots, lines, x_title=x_title, y_title=say("cpu_figure.axis")),
         name=name,
         title=title,
-        description=say("cpu_figure.description", told=told),
+        description=between(ends, at=at, spoken=words.shown(case.file.main_quantity).spoken),
         caption=say("cpu_figure.caption", at=at),
         keys=tuple(source.keys[one] for one in series),
         table=DataTable(

@@ -23,7 +23,6 @@ from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.offered import unlike
-from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "figures")
 
@@ -204,23 +203,17 @@ def _data_table(chart: Chart) -> DataTable:
     )
 
 
-def _range(chart: Chart) -> str:
-    """Return one sentence for those who cannot see the chart: ends of every series."""
-    parts = []
-    for line in chart.lines:
-        first, last = line.marks[0], line.marks[-1]
-        parts.append(
-            say(
-                "figures.line",
-                layer=words.isolated(line.label),
-                first=first.value,
-                spoken=chart.spoken,
-                first_size=chart.sizes[first.size],
-                last=last.value,
-                last_size=chart.sizes[last.size],
-            )
-        )
-    return "; ".join(parts) + "."
+def between(values: Mapping[str, float], *, at: str, spoken: str) -> str:
+    """Return a sentence for those who cannot see a chart: the lowest and the highest of its values at one place."""
+    low, high = (words.isolated(end(values, key=lambda name: values[name])) for end in (min, max))
+    least, most = min(values.values()), max(values.values())
+    return say("figures.between", n=len(values), at=at, low=low, least=least, high=high, most=most, spoken=spoken)
+
+
+def _described(chart: Chart) -> str:
+    first = min(line.marks[0].size for line in chart.lines)
+    values = {line.label: line.marks[0].value for line in chart.lines if line.marks[0].size == first}
+    return between(values, at=chart.sizes[first], spoken=chart.spoken)
 
 
 def bars_note(rows: Sequence[Row]) -> str:
@@ -234,13 +227,13 @@ def bars_note(rows: Sequence[Row]) -> str:
         return say("figures.bars_over", epochs=epochs)
     text = say("figures.bars", launches=launches, coverage=coverage)
     others = sum(tally.values()) - often
-    return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."
+    return f"{text} {say('figures.bars_fewer', others=others)}" if others else text
 
 
 def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
     """Return how a chart of rows is to be read."""
-    file = rows[0].cell.case.file
-    what = say("figures.markers", marker=file.words.marker or _marker(file.main_quantity))
+    what = rows[0].cell.case.file.words.marker
+    what = say("figures.markers", marker=what) + " " if what else ""
     if plots.has_ratio(chart) and chart.base != THE_FLOOR:
         side = "above" if chart.more_is_better else "below"
         floor = " " + say("figures.baseline_panel", base=chart.base, side=side)
@@ -257,11 +250,7 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         else ""
     )
     foreign = " " + say("figures.foreign") if chart.foreign else ""
-    return f"{what} {bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
-
-
-def _marker(quantity: Quantity) -> str:
-    return f"the launch's own {'p50 of the ' if quantity.kind == 'histogram' else ''}{quantity.title}"
+    return f"{what}{bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
 
 def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
@@ -276,7 +265,7 @@ def title_of(case: Case) -> str:
     return f"{words.figure(case)}, {words.WAITS[case.wait]}"
 
 
-def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) -> tuple[SmallPicture, ...]:
+def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str) -> tuple[SmallPicture, ...]:
     """Return small pictures, one a style, with no more lines in one than stand out; none where they would show little.
 
     What they have in common is drawn once, behind them.
@@ -296,8 +285,7 @@ def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) 
             svg=svg.render(
                 plots.small_figure(chart, lines),
                 name=f"{name}-{number}",
-                title=f"{style}: {title}",
-                description=_range(replace(chart, lines=tuple(lines), floor=())),
+                title=style,
                 behind=f"{name}-back",
             ),
         )
@@ -313,13 +301,13 @@ def figure_of(
     grey: what the caption says of lines that stand back, where they were not chosen by `emphasised`.
     """
     by_label = {one.label: key for one, key in source.keys.items()}
-    small = _small(chart, by_label, name=name, title=title)
+    small = _small(chart, by_label, name=name)
     small_title = say("figures.style_ratio", base=chart.base) if plots.has_ratio(chart) else say("figures.style")
     found = drawn(
         plots.main_figure(chart),
         name=name,
         title=title,
-        description=_range(chart),
+        description=_described(chart),
         caption=f"{caption}{faint_note(chart) if grey is None else grey}",
         table=_data_table(chart),
         keys=tuple(by_label[line.label] for line in chart.lines),
@@ -335,8 +323,7 @@ def faint_note(chart: Chart) -> str:
     often = sum(line.faint for line in chart.lines)
     if not often:
         return ""
-    first = chart.sizes[min(chart.sizes)]
-    return " " + say("figures.grey_lines", grey=often, n=len(chart.lines), first=first, chosen=CHOSEN)
+    return " " + say("figures.grey_lines", grey=often, n=len(chart.lines), chosen=CHOSEN)
 
 
 def emphasised(chart: Chart, baseline: str | None = None) -> Chart:

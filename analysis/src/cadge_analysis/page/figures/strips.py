@@ -53,7 +53,7 @@ def strips_figure(source: FigureSource, numbers: Mapping[str, Numbers] | None = 
         draw.figure(strips, lines),
         name="strips",
         title=say("strips.title"),
-        description=_spoken_text(ran, drifts, begin),
+        description=_spoken_text(ran),
         caption=_caption(ran, drifts, begin),
         keys=tuple(source.keys[one] for one in series) if drifts else (),
         table=_table(ran, minutes),
@@ -117,13 +117,12 @@ def _drift_text(place: str, found: LaunchDrift | None, begin: datetime) -> str:
     return say("strips.drift", where=where, change=change, over=over, sure=sure)
 
 
-def _spoken_text(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
+def _spoken_text(ran: Sequence[LaunchEffect]) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
         return say("strips.probe_alone", n=len(ran))
     span = f"{units.times(min(effects))} to {units.times(max(effects))}"
-    said = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
-    return say("strips.effects", n=len(ran), span=span, said=said.capitalize())
+    return say("strips.effects", n=len(ran), span=span)
 
 
 def _caption(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from cadge_analysis.page.figures.main_figure import (
     FEW_SIZES,
     FigureSource,
     bars_note,
+    between,
     chart_of,
     drawn,
     faint_note,
@@ -97,7 +98,11 @@ def percentile_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -
         tails.figure(chart.lines, panels),
         name=name,
         title=title,
-        description=_spoken_text(by_size[reaching[0]], words.value(axis, reaching[0]), shown.scale, shown.spoken),
+        description=between(
+            {label: curve[0].value_ns * shown.scale for label, curve in by_size[reaching[0]].items() if curve},
+            at=words.value(axis, reaching[0]),
+            spoken=shown.spoken,
+        ),
         caption=say("tail_figures.caption", tail_samples=TAIL_SAMPLES, short=short, faint=faint_note(chart)),
         keys=tuple(by_label[line.label] for line in chart.lines),
         table=DataTable(
@@ -123,22 +128,6 @@ def _cell(curve: Sequence[TailPoint], one_in: int, scale: float) -> str:
         return units.MISSING
     low, high = (units.sig3(value * scale) for value in (point.low_ns, point.high_ns))
     return f"{units.sig3(point.value_ns * scale)} {units.interval(low, high)}"
-
-
-def _spoken_text(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: float, spoken: str) -> str:
-    """Return what the first panel shows, for those who do not see it; the table has the others."""
-    ends = [
-        say(
-            "tail_figures.curve",
-            layer=words.isolated(label),
-            first=curve[0].value_ns * scale,
-            last=curve[-1].value_ns * scale,
-            one_in=curve[-1].one_in,
-        )
-        for label, curve in curves.items()
-        if curve
-    ]
-    return say("tail_figures.medians", at=at, spoken=spoken, ends=ends)
 
 
 def tail_figure(rows: Sequence[Row], knees: Sequence[Knee], source: FigureSource, *, name: str) -> Figure:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import caption, plain, titled_spans, words_column
-from cadge_analysis.blocks.model import Block, Column, Fact, Facts, Fold, Key, Span, Table, TableCell, TableLine
+from cadge_analysis.blocks.make import caption, titled_spans, words_cell, words_column
+from cadge_analysis.blocks.model import Block, Column, Fold, Key, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import catalogue
 from cadge_analysis.cells.entry import Entry
@@ -93,8 +93,8 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     return tuple(filter(is_first, columns)), tuple(rest)
 
 
-def _gist(rows: Sequence[Row], verdicts: CampaignVerdicts) -> str:
-    """Return the short answer of one workload: who leads in each wait mode."""
+def _gist(rows: Sequence[Row], verdicts: CampaignVerdicts, *, waits: int) -> str:
+    """Return the short answer of one workload: who leads in each wait mode, of so many in its section."""
     if rows and not rows[0].cell.case.does_rank:
         return words.RANKS_NOTHING
     cases = {row.cell.case.wait: row.cell.case for row in rows}
@@ -103,7 +103,7 @@ def _gist(rows: Sequence[Row], verdicts: CampaignVerdicts) -> str:
         for wait in words.WAIT_ORDER
         if (case := cases.get(wait)) is not None
     }
-    return " \u00b7 ".join(f"{words.WAITS[wait]}: {text}" for wait, text in said.items() if text)
+    return " \u00b7 ".join(f"{words.WAITS[wait]}: {text}" if waits > 1 else text for wait, text in said.items() if text)
 
 
 def baseline_of(rows: Iterable[Row], verdicts: CampaignVerdicts) -> str | None:
@@ -117,36 +117,33 @@ def case_folds(
     verdicts: CampaignVerdicts,
     columns: tuple[Sequence[Column], Sequence[Column]],
     *,
-    heading: str,
     anchor: str,
 ) -> Iterator[Fold]:
     """Yield a fold a workload: a table with a row for each layer and wait mode that has numbers, and a second one.
 
     rows: of one pattern's layers, those that have numbers. `columns`: of the first table, and of the second one;
-    heading, anchor: of the section. Tables of the same columns share a rule for their heads.
+    anchor: of the section. Tables of the same columns share a rule for their heads.
     """
     groups = by_key(rows, lambda row: replace(row.cell.case, wait=""))
     sets: dict[tuple[Column, ...], str] = {}
+    waits = len({row.cell.case.wait for row in rows})
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))
-        title, gist = words.workload(case), _gist([row.compared for row in members], verdicts)
-        table = partial(_case_table, ordered, keys, label=f"{heading}, {title}", case=case_key(case))
-        first = table(columns[0], heads=anchor)
+        title, gist = words.workload(case), _gist([row.compared for row in members], verdicts, waits=waits)
+        table = partial(_case_table, ordered, keys, case=case_key(case))
+        first = table(columns[0], label=title, heads=anchor)
         same = _in_common(ordered, columns[1])
-        left = tuple(column for column in columns[1] if column.key not in same)
-        more: tuple[Block, ...] = ()
-        if same:
-            facts = Facts(tuple(same.values()), "facts same", (("case", case_key(case)),))
-            more = (plain(say("tables.same"), "dim"), facts)
+        left = tuple(column for column in columns[1] if column not in same)
+        label = say("tables.more", title=title)
+        more: tuple[Block, ...] = (_same_table(same, label=label, case=case_key(case)),) if same else ()
         if left:
             heads = sets.setdefault(left, f"{anchor}-more{len(sets)}")
-            label = say("tables.more", title=title)
-            more = (*more, table(left, label=f"{heading}, {label}", heads=heads))
+            more = (*more, table(left, label=label, heads=heads))
         below = (Fold(summary=(Span(say("tables.rest")),), blocks=more),) if more else ()
         yield Fold(summary=titled_spans(title, gist), blocks=(first, *below), role="case")
 
 
-def _in_common(rows: Sequence[CellRow], columns: Sequence[Column]) -> dict[str, Fact]:
+def _in_common(rows: Sequence[CellRow], columns: Sequence[Column]) -> dict[Column, dict[str, Value]]:
     entries = catalogue(rows[0].cell.case.file)
     return said_once([(row.cell.case.wait, [entries[one.key].show(row) for one in columns]) for row in rows], columns)
 
@@ -232,10 +229,13 @@ def _summary_cells(row: Row | None, cell: Cell | None, largest: float) -> tuple[
     )
 
 
-def summary(rows_of: Sequence[Row], cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Table | None:
+def summary(
+    rows_of: Sequence[Row], cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str, several_waits: bool
+) -> Table | None:
     """Return the short table of one figure's cells: all are of one pattern, place and family. rows_of: of these cells.
 
-    It has a few sizes and one wait mode. Where nothing has a ratio, the columns for them are left out.
+    It has a few sizes and one wait mode, which it names if the section has `several_waits`. Where nothing has a
+    ratio, the columns for them are left out.
     """
     here = {(cell.series, cell.case.size): cell for cell in cells if cell.case.wait == wait}
     ids = {cell.point_id for cell in here.values()}
@@ -259,15 +259,15 @@ def summary(rows_of: Sequence[Row], cells: Sequence[Cell], keys: Mapping[Series,
         {name: [cell for size in sizes if (cell := here.get((name, size)))] for name in series if name not in shown}
     )
     below = TableLine(cells=(TableCell(spans=(Span(without, role="span"),), is_rest=True),))
-    unit = f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
-    title = f"{unit}{words.ranked_by(cells[0].case)}"
-    note = say("tables.note_ratio") if width > 1 else say("tables.note_no_floor")
+    unit = file.words.unit or _unit(file.main_quantity)
+    waits = f"{words.WAITS[wait].capitalize()}: " if several_waits else ""
+    title = f"{waits}{unit}{words.ranked_by(cells[0].case)}"
     return Table(
         label=title,
         role="summary",
         columns=(LAYER, *(column for pair in columns for column in pair)),
         lines=tuple(lines),
-        caption=caption(title, say("tables.note", figure=words.figure(cells[0].case)) + note),
+        caption=caption(title, "" if width > 1 else say("tables.no_floor")),
         fits=True,
         foot=(below,) if without else (),
         data=(("wait", wait),),
@@ -301,30 +301,39 @@ _KEPT = ("p999",)
 """Columns that the short tables' choice of a percentile takes its numbers from, row by row."""
 
 
-def said_once(rows: Sequence[tuple[str, Sequence[Value]]], columns: Sequence[Column]) -> dict[str, Fact]:
-    """Return what the columns have in common that say the same in every row, by their keys.
+def said_once(rows: Sequence[tuple[str, Sequence[Value]]], columns: Sequence[Column]) -> dict[Column, dict[str, Value]]:
+    """Return the columns that say the same in every row of a wait mode, and what that is.
 
     rows: how each waits, and its values of the columns.
     """
     found = ((column, _same(rows, column, at)) for at, column in enumerate(columns))
-    return {column.key: fact for column, fact in found if fact is not None}
+    return {column: values for column, values in found if values}
 
 
-def _same(rows: Sequence[tuple[str, Sequence[Value]]], column: Column, at: int) -> Fact | None:
+def _same(rows: Sequence[tuple[str, Sequence[Value]]], column: Column, at: int) -> dict[str, Value]:
     by_wait: dict[str, list[Value]] = defaultdict(list)
     for wait, cells in rows:
         by_wait[wait].append(cells[at])
     every = by_wait.values()
     if column.key in _KEPT or not every or any(len(some) < 2 or len(set(some)) > 1 or some[0].flag for some in every):
-        return None
-    values = {wait: several[0] for wait, several in by_wait.items()}
-    if len(set(values.values())) == 1:
-        values = {"": next(iter(values.values()))}
-    made = tuple(_cell(words.WAITS[wait] if wait else "", value) for wait, value in values.items())
-    return Fact(name=column.spoken, key=column.key, cells=made)
+        return {}
+    return {wait: several[0] for wait, several in by_wait.items()}
 
 
-def _cell(wait: str, value: Value) -> TableCell:
-    small = (("", value.detail), ("why", value.reason))
-    text = f"{wait}: {value.text}" if wait else value.text
-    return TableCell(spans=(Span(text),), small=tuple(one for one in small if one[1]), raw=value.raw)
+def _same_table(same: Mapping[Column, Mapping[str, Value]], *, label: str, case: str) -> Table:
+    """Return what rows have in common as a table: a line for all, or one a wait mode where these differ."""
+    waits = next(iter(same.values()))
+    are_alike = all(len(set(values.values())) == 1 for values in same.values())
+    lines = (
+        TableLine(
+            cells=(
+                words_cell(say("tables.all") if are_alike else words.WAITS[wait]),
+                *(one[wait] for one in same.values()),
+            ),
+            data=() if are_alike else (("wait", wait),),
+        )
+        for wait in list(waits)[: 1 if are_alike else None]
+    )
+    return Table(
+        label=label, role="plain same", columns=(LAYER, *same), lines=tuple(lines), fits=True, data=(("case", case),)
+    )

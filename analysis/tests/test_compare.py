@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import synthetic
 
 from cadge_analysis.messages import say
@@ -86,16 +87,22 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
     assert launch_facts.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"
 
 
-def test_what_is_measured_at_a_rate_of_the_link_has_no_floor(campaign: Campaign) -> None:
-    """Floors are measured over the link as it is."""
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [(("link.rate", "1Gbit"), "link_without_rate"), (("kernel.net.core.busy_read", "50"), "kernel_as_it_is")],
+)
+def test_what_is_measured_otherwise_than_floors_has_none(
+    campaign: Campaign, setting: tuple[str, str], reason: str
+) -> None:
+    """Floors are measured over the link and with the kernel as they are."""
     data = load.read(campaign)
     [cell, *_] = [row.cell for row in compare.compare(data).rows if row.floor is not None]
-    slow = replace(cell, point_id="slow", series=replace(cell.series, settings=(("link.rate", "1Gbit"),)))
+    slow = replace(cell, point_id="slow", series=replace(cell.series, settings=(setting,)))
     rows = compare.compare(replace(data, cells=(*data.cells, slow))).rows
     [row] = [row for row in rows if row.cell.series.settings == slow.series.settings]
     assert (row.floor, row.ratio, row.reason) == (
         None,
         None,
-        say("stats", "compare.link_without_rate"),
+        say("stats", f"compare.{reason}"),
     )
     assert any(row.cell == cell and row.floor is not None for row in rows)

@@ -52,7 +52,9 @@ def times(floor: str, variant: Variant, given: argparse.Namespace, names: list[s
     depth = {"depth": given.depth} if given.form == "flow" else {}
     points = [
         {
-            "workload": form.workload(given.form, {"bytes": size, "touch": given.touch, **depth}).model_dump(mode="json"),
+            "workload": form.workload(given.form, {"bytes": size, "touch": given.touch, **depth}).model_dump(
+                mode="json"
+            ),
             "duration_ms": given.duration_ms,
         }
         for size in given.sizes

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cadge_agent.formats import BlockHost, Launch
+from cadge_agent.host.kernel import PREFIXES
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for: the login's own PATH names folders of the user's, and differs between logins."""
@@ -46,9 +47,10 @@ def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_the_driver(launch: Launch) -> Launch:
-    """Return a launch as its drivers read it: without variables, the link's settings, lent rights and the epoch."""
+    """Return a launch as its drivers read it: without what is set around them, lent rights and the epoch."""
     own = launch.copy()
-    others = {name: value for name, value in launch["settings"].items() if not name.startswith((VARIABLE, LINK))}
+    around = (VARIABLE, LINK, *PREFIXES)
+    others = {name: value for name, value in launch["settings"].items() if not name.startswith(around)}
     own["settings"] = others
     own.pop("rights", None)
     own.pop("epoch", None)

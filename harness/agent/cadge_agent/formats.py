@@ -156,7 +156,22 @@ class HostEnvironment(TypedDict):
     variables: dict[str, str]
 
 
-class Record(TypedDict):
+class HostKernel(TypedDict):
+    """Values of the kernel that one host was given for the launch, by the names of the settings."""
+
+    host: str
+    before: dict[str, str]
+    during: dict[str, str]
+    after: dict[str, str]
+
+
+class RecordOptional(TypedDict, total=False):
+    """Keys of `Record` that are left out where they say nothing."""
+
+    kernel: list[HostKernel]
+
+
+class Record(RecordOptional):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
     schema: str

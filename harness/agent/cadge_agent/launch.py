@@ -85,12 +85,15 @@ class _Making:
         for report in reports:
             codes.update(report["exit_codes"])
             logs.update(report["logs"])
-            tell_removed(self.output, report["counters"]["host"], report["removed"])
+            host = report["counters"]["host"]
+            tell_removed(self.output, host, report["removed"])
+            for text in report["problems"]:
+                self.output.emit({"event": "problem", "host": host, "reason": text})
         status, reason, reason_code = outcome(result, failure, codes, logs)
         if status == "failed":
             reason = with_room(reason, logs.values(), room_of(self.site.name))
         numbers = [str(number) for number in range(len(self.launch["endpoints"]))]
-        return {
+        record: Record = {
             "schema": RECORD_SCHEMA,
             "launch": self.launch,
             "result": result,
@@ -106,6 +109,9 @@ class _Making:
             "log_tail": [logs.get(number, "") for number in numbers],
             "agent_version": AGENT_VERSION,
         }
+        if kernel := [report["kernel"] for report in reports if report["kernel"]["before"]]:
+            record["kernel"] = kernel
+        return record
 
     def _start(self) -> None:
         programs = self.fleet.prepare(self.launch)

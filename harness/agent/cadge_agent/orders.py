@@ -9,6 +9,7 @@ from cadge_agent.formats import (
     BlockHost,
     HostCounters,
     HostEnvironment,
+    HostKernel,
     HostLink,
     HostLoad,
     HostSharedMemory,
@@ -54,10 +55,11 @@ class FromController(TypedDict, total=False):
 
 
 class Prepare(TypedDict):
-    """Get ready for a launch."""
+    """Get ready for a launch. boot: of the leader, which sets values of the kernel for all hosts that share it."""
 
     do: Literal["prepare"]
     launch: Launch
+    boot: str
 
 
 class Start(TypedDict):
@@ -111,18 +113,24 @@ class Report(TypedDict):
     load: HostLoad
     shared_memory: HostSharedMemory
     environment: HostEnvironment
+    kernel: HostKernel
     removed: list[str]
+    problems: list[str]
     exit_codes: dict[str, int | None]
     logs: dict[str, str]
 
 
 class FollowerAnswer(TypedDict, total=False):
-    """What a follower answers: to which order, and what that order asks for, or why it could not be done."""
+    """What a follower answers: to which order, and what that order asks for, or why it could not be done.
+
+    code: of a launch that it refuses, for the store.
+    """
 
     answer: str
     programs: Programs
     report: Report
     error: str
+    code: str
 
 
 class EndpointExit(TypedDict):

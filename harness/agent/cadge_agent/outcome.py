@@ -10,9 +10,19 @@ from cadge_agent.child import say_code
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Json, Record
 
-REASONS = ("ARGUMENT", "BUILD_ABSENT", "DEADLINE", "LIBRARY", "NODE_LACKS", "PEER_LOST", "PORT", "SYSTEM")
+REASONS = (
+    "ARGUMENT",
+    "BUILD_ABSENT",
+    "DEADLINE",
+    "LIBRARY",
+    "NODE_LACKS",
+    "PEER_LOST",
+    "PERMISSION",
+    "PORT",
+    "SYSTEM",
+)
 """What the agent says by itself."""
-REFUSALS = ("BUILD_ABSENT", "NODE_LACKS")
+REFUSALS = ("BUILD_ABSENT", "NODE_LACKS", "PERMISSION")
 WRONG_ARGUMENT = 2
 """Exit status of a driver that refuses its command line or its launch file."""
 _BY_STATUS = {3: "LIBRARY", 4: "PEER_LOST"}

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
@@ -17,6 +18,7 @@ from cadge_agent.environment import empty_folder, endpoint_environment, of_the_d
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch
+from cadge_agent.host.kernel import KernelValues
 from cadge_agent.host.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
 from cadge_agent.host.quota import throttled_ns
 from cadge_agent.orders import OfProvider, Programs, Report
@@ -79,6 +81,7 @@ class HostSite:
         self.memory = SharedMemory(work, self.home, self.program)
         folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
         (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
+        self.kernel = KernelValues(work, name, found["device"], block["campaign_id"])
         self.children: dict[int, Child] = {}
         self.given: dict[str, str] = {}
         self.variables: dict[str, str] = {}
@@ -146,8 +149,11 @@ class HostSite:
 
     # -- a launch
 
-    def prepare(self, launch: Launch) -> Programs:
-        """Write the launch file, take the snapshot before; returns what makes the commands of this host's endpoints."""
+    def prepare(self, launch: Launch, *, of_machine: bool) -> Programs:
+        """Get ready for a launch; returns what makes the commands of this host's endpoints.
+
+        of_machine: set also values of the kernel that hosts share. Raises LaunchFailedError.
+        """
         self.children = {}
         self.variables = variables_of(launch["settings"])
         self.provider = provider_of(self.build, launch["layer"])
@@ -155,6 +161,7 @@ class HostSite:
         empty_folder(self.home)
         self.memory.renew()
         self.launch_file(launch).write_text(json.dumps(of_the_driver(launch)), encoding="utf-8")
+        self.kernel.set(launch["settings"], of_machine=of_machine)
         self._before = self._snapshot()
         return {
             # rights end where a user namespace begins; who needs them keeps nothing in shared memory
@@ -242,7 +249,9 @@ class HostSite:
                 "host": self.name,
                 "variables": {name: value for name, value in sorted(self.given.items()) if name != MARK},
             },
+            "kernel": self.kernel.report(),
             "removed": removed,
+            "problems": self.kernel.restore(),
             "exit_codes": {str(number): child.code() for number, child in self.children.items()},
             "logs": {str(number): tail(self.log_file(launch, number)) for number in self.children},
         }
@@ -258,6 +267,8 @@ class HostSite:
         kill_all(self.children, 0)
         ended = [child.pid for child in self.children.values()] + kill_marked(self.mark)
         removed = self.memory.tidy(ended)
+        for text in self.kernel.restore():
+            sys.stderr.write(f"agent: {text}\n")
         self.memory.close()
         remove_own_folder(self.scratch)
         return removed

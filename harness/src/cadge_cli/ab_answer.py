@@ -12,10 +12,11 @@ from cadge_cli.commands.compare import VERDICTS, FailOn, blocks_of, code_of
 from cadge_cli.output import Output, edition
 from cadge_cli.sides import two_sides
 from cadge_cli.words import say
+from cadge_harness.errors import NothingSelectedError
 from cadge_harness.providers.pair import sides_of
 from cadge_results.command import command
 from cadge_results.formats.point import AGAIN
-from cadge_results.plugins.build import Build, on_variant, without_variant
+from cadge_results.plugins.build import AT, Build, on_variant, without_variant
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -45,6 +46,16 @@ def sides_in(campaign: Campaign) -> tuple[str, str] | None:
     if not is_of_sides(campaign) or not campaign.launch_ids():
         return None
     return sides_of(campaign.plan)
+
+
+def check_sides(sweep_name: str, plan: Plan) -> None:
+    """Raise NothingSelectedError where `cadge ab` would measure one of two settings alone, with the reason."""
+    sides = sides_of(plan) if sweep_name == SWEEP else None
+    if sides is None or sides[0].startswith(AT) or sides[0] == sides[1] or _on_both(plan, sides):
+        return
+    refused = (point for point in plan.points if point.state == "refused")
+    why = dict.fromkeys(f"{point.subject.label}: {point.reason}" for point in refused)
+    raise NothingSelectedError(say("ab.one_side", why="; ".join(why)))
 
 
 def ab_answer(

@@ -142,8 +142,11 @@ def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) ->
 def _row(numbers: Numbers, floors: Floors, plan: Plan, layers: Mapping[tuple[Series, Case], Numbers]) -> Row:
     case = numbers.cell.case
     key, against = floor_key(case, plan), _against(numbers, layers)
-    if any(name.startswith("link.") for name, _ in numbers.cell.series.settings):
-        key = say("compare.link_without_rate")
+    for name, _ in numbers.cell.series.settings:
+        if name.startswith("link."):
+            key = say("compare.link_without_rate")
+        elif name.startswith(("kernel.", "sys.", "device.")):
+            key = say("compare.kernel_as_it_is")
     if isinstance(key, str):
         return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=key, baseline=against)
     floor, references = floors.at(key), floors.references_at(key)

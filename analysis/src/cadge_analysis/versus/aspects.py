@@ -103,6 +103,10 @@ def _of_record(side: Side, record: LaunchRecord, cell: Cell) -> Iterator[tuple[K
         yield ("settings", "shared memory"), words.SHARED_MEMORY[one.kind]
         for name, value in one.variables.items():
             yield ("settings", name), value
+    for host in record.kernel:
+        for name, value in host.during.items():
+            yield ("settings", f"{name} of {host.host}, read back"), value
+            yield ("settings", f"{name} of {host.host}, before"), host.before[name]
     yield ("settings", "processors of endpoints"), pinned(record)
     for link in record.link:
         before = link.before

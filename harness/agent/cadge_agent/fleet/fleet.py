@@ -7,10 +7,11 @@ import errno
 from typing import cast
 
 from cadge_agent.block import hosts_of
-from cadge_agent.errors import HostLostError
+from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet.auth import connect_follower
 from cadge_agent.fleet.line import ANSWER_S, JsonLines
 from cadge_agent.formats import Launch
+from cadge_agent.host.kernel import boot_id
 from cadge_agent.orders import FollowerAnswer, Order, Programs, Report
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite
@@ -41,6 +42,8 @@ class Fleet:
                     break
         except HostLostError as error:
             raise HostLostError(f"{host}: {error}") from error
+        if "code" in answer:
+            raise LaunchFailedError(answer["code"], answer["error"])
         if "error" in answer:
             raise OSError(errno.EIO, answer["error"])
         return answer
@@ -48,9 +51,9 @@ class Fleet:
     def prepare(self, launch: Launch) -> dict[str, Programs]:
         """Have every host get ready; returns what makes the commands of its endpoints."""
         return {
-            host: self.site.prepare(launch)
+            host: self.site.prepare(launch, of_machine=True)
             if host == self.site.name
-            else self._ask(host, {"do": "prepare", "launch": launch})["programs"]
+            else self._ask(host, {"do": "prepare", "launch": launch, "boot": boot_id()})["programs"]
             for host in hosts_of([launch])
         }
 

@@ -9,10 +9,11 @@ from typing import cast
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.block import check_names, hosts_of
-from cadge_agent.errors import BadBlockError, HostLostError
+from cadge_agent.errors import BadBlockError, HostLostError, LaunchFailedError
 from cadge_agent.fleet.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.fleet.line import JsonLines
 from cadge_agent.formats import Launch
+from cadge_agent.host.kernel import boot_id
 from cadge_agent.orders import EndpointExit, FollowerAnswer, Order, Programs
 from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
@@ -132,7 +133,7 @@ class Follower:
                 check_names(order["launch"]["launch_id"])
                 self._programs = None
                 self._launch = order["launch"]
-                self._programs = self.site.prepare(self._launch)
+                self._programs = self.site.prepare(self._launch, of_machine=order["boot"] != boot_id())
                 return {"answer": "prepare", "programs": self._programs}
             if self._launch is None:
                 return {"answer": order["do"], "error": f"{self.site.name} was given no launch"}
@@ -143,6 +144,8 @@ class Follower:
                 if order["grace_s"] > 0:
                     self.reactor.wait(self.site.ended, order["grace_s"])
                 return {"answer": "finish", "report": self.site.finish(self._launch)}
+        except LaunchFailedError as error:
+            return {"answer": order["do"], "error": str(error), "code": error.code}
         except OSError as error:
             return {"answer": order["do"], "error": f"{self.site.name}: {error.strerror or error}"}
         return {"answer": order["do"], "error": f"{self.site.name} cannot do that now: {order['do']}"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from cadge_agent.errors import EndedError
 from cadge_agent.faults import FaultError, fault
 from cadge_agent.formats import BlockHost, HostReport, Json, LayerReport
+from cadge_agent.host import kernel
 from cadge_agent.host.build import ask_driver, layer_faults, layers_of
 from cadge_agent.host.facts import gather
 from cadge_agent.host.fit import loopback_faults, network_faults, processor_faults
@@ -34,7 +35,7 @@ def look(arguments: argparse.Namespace) -> int:
         surveyed: SurveyTargets = json.loads(arguments.hosts.read_text(encoding="utf-8"))
         (host,) = [one for one in surveyed["hosts"] if one["name"] == arguments.host]
         reactor.on_order = lambda order: _obey(order, arguments.host, output)
-        output.emit(_looked(host, surveyed, arguments.build.absolute(), greeters))
+        output.emit(_looked(host, surveyed, arguments, greeters))
         reactor.wait(lambda: reactor.stop_reason is not None, DEADLINE_S)
     except EndedError as error:  # the controller is gone, and nobody else would remove this
         if arguments.work.name.startswith("look-"):
@@ -56,10 +57,14 @@ def _obey(order: FromController, host: str, output: LeaseOutput) -> None:
         output.emit(reach(host, order["reach"]))
 
 
-def _looked(host: BlockHost, surveyed: SurveyTargets, build: Path, greeters: Greeters) -> HostReport:
+def _looked(host: BlockHost, surveyed: SurveyTargets, arguments: argparse.Namespace, greeters: Greeters) -> HostReport:
+    build: Path = arguments.build.absolute()
     name, libraries, prefix = host["name"], host.get("ld_library_path", ""), host.get("opal_prefix", "")
     several = len(surveyed["hosts"]) > 1
     faults = [*network_faults(host), *(loopback_faults(host) if several else ()), *processor_faults(host)]
+    if left := ", ".join(kernel.left(arguments.work)):
+        text = f"a campaign that was killed left values of the kernel on {name}: {left}"
+        faults.append(fault("kernel", text, "The next campaign there restores them", only_warn=True))
     driver: Json | None = None
     layers: dict[str, LayerReport] = {}
     try:

@@ -61,7 +61,8 @@ SIDES = ("A", "B")
     + "  cadge ab HEAD HEAD\n"
     + "  cadge ab provider:ucx-1.19.0 provider:ucx-1.22.0 --layers native-ucx,am-ucx\n"
     + "  cadge ab default env.UCX_RNDV_THRESH=8k --layers native-ucx\n"
-    + "  cadge ab nodelay=1 nodelay=0 --layers sockets-tcp"
+    + "  cadge ab nodelay=1 nodelay=0 --layers sockets-tcp\n"
+    + "  cadge ab default kernel.net.ipv4.tcp_autocorking=0 --layers sockets-tcp"
     + EXIT_CODES
 )
 @click.argument("first", metavar="A")
@@ -109,7 +110,8 @@ def ab(
     compared; one of them runs twice as an A/A control. A layer that one side lacks is a row that says why.
 
     Or A and B are two builds of a library, provider:NAME, as `cadge provider list` shows them. Or they are two settings
-    of the layers, KEY=VALUE: an option that `cadge layers LAYER` shows, or env.NAME, a variable of the library.
+    of the layers, KEY=VALUE: an option that `cadge layers LAYER` shows, env.NAME, a variable of the library, or a value
+    of the kernel, as in kernel.net.ipv4.tcp_rmem="4096 8192 16384", set for each launch and restored after it.
     `default` stands for a layer without the setting.
 
     The campaign is stored as any other: `cadge resume`, `cadge report` and `cadge publish` take it, and `cadge compare`

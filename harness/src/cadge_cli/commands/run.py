@@ -18,7 +18,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
-from cadge_cli.ab_answer import ab_answer, is_of_sides, sides_in
+from cadge_cli.ab_answer import ab_answer, check_sides, is_of_sides, sides_in
 from cadge_cli.ablation import PREFIX, ablation_answer
 from cadge_cli.closing import answer_of, closing_lines, report_of, troubles_of
 from cadge_cli.commands.compare import FailOn, fail_on_of, fail_on_option
@@ -206,6 +206,7 @@ def measure(
 
         check_driver(request.checkout)
         plan = request.plan(testbed, how.results)
+        check_sides(request.sweep_name, plan)
         measured_beside = beside or request.natives(testbed)
         plan = with_predicted(measured_beside.plan(plan) if measured_beside else plan, results, testbed)
         carried_bytes = build_bytes(request.checkout.build, plan.layers)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
-from cadge_harness.plan.surroundings import NOTHING_STATED, ask, variables
 from cadge_harness.providers.folder import driver_of
+from cadge_harness.surroundings import NOTHING_STATED, ask, variables
 from cadge_results import Reason
 from cadge_results.formats.base import Place, Wait
 from cadge_results.store.usercache import cache_folder, cached, keep

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.surroundings import ask
+from cadge_harness.surroundings import ask
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
 from cadge_results.formats.base import Document

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import durations_of, leave_out
+from cadge_harness.plan.cast import hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Context, select
 from cadge_harness.plan.draft import LaunchDraft, LaunchKey, PlanDraft, launches_of
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
+from cadge_harness.plan.kernel import check_values, is_value, refuse_values
 from cadge_harness.plan.link import PREFIX as LINK
 from cadge_harness.plan.link import check_link, refuse_rate
 from cadge_harness.plan.looks import most
@@ -102,6 +104,7 @@ def make_plan(
             why = (
                 refuse_replay(item, pattern, trace)
                 or refuse_rate(info, entry.settings, item, site)
+                or refuse_values(entry.settings, item, hosts_of(cast), site.set_here)
                 or refuse_point(info, item, pattern, cast, site, set_otherwise=_set_otherwise(entry))
             )
             making.place(LaunchKey(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
@@ -161,8 +164,8 @@ def _baseline_missing(making: PlanDraft) -> list[str]:
 
 
 def _set_otherwise(entry: LayerEntry) -> bool:
-    """Tell whether a layer may grant something else than it does without settings; the link's are not its own."""
-    return any(not name.startswith(LINK) for name in entry.settings)
+    """Tell whether a layer may grant something else than it does without settings of its own."""
+    return any(not name.startswith(LINK) and not is_value(name) for name in entry.settings)
 
 
 def _wishes_of(
@@ -273,6 +276,7 @@ def _entries(
     for entry in written.values():
         check_variables(catalogue.get(entry.layer).file, entry.settings)
         check_link(entry.settings)
+        check_values(entry.settings)
     entries = [entry for entry in written.values() if entry.layer in chosen]
     if not sweep.layers:
         places = {item.place for item in wishes}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
+from cadge_harness.plan.kernel import SetHere, set_here_of
 from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.words import count_of
@@ -50,6 +51,9 @@ class PlanSite:
     login: Callable[[str], str | None] = lambda _host: None
     """The user whose rights the drivers of a host have; None where that is not known."""
 
+    set_here: SetHere = lambda _host, _name: None
+    """Why a host cannot be given a value of the kernel; None where it can, or that is not known."""
+
     @property
     def host_names(self) -> tuple[str, ...]:
         """Names of the hosts, in the testbed's order."""
@@ -69,6 +73,7 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
         here=str(testbed.kind) != "cluster",
         times=times or TimeModel(),
         login=cache(partial(login_of, testbed)),
+        set_here=cache(set_here_of(testbed)),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cadge_harness.plan.surroundings import surroundings
+from cadge_harness.surroundings import surroundings
 from cadge_results import PatternFile, Workload
 from cadge_results.formats.base import Kind, Launcher, Place
 

@@ -26,7 +26,7 @@ SOURCES, SETTINGS, PROVIDER = "sources", "settings", "provider:"
 DEFAULT = "default"
 """The side of a layer without settings, beside a setting."""
 TWO_OF_A_KIND = "give two revisions or folders, two of provider:NAME, two of KEY=VALUE, or default and KEY=VALUE"
-_SETTING = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)?=.*")
+_SETTING = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_-]+)*=.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ MODELS: Mapping[type[BaseModel], str] = {
     record.HostLoad: "HostLoad",
     record.HostSharedMemory: "HostSharedMemory",
     record.HostEnvironment: "HostEnvironment",
+    record.HostKernel: "HostKernel",
     record.LaunchRecord: "Record",
     event.Fault: "Fault",
     event.LayerReport: "LayerReport",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
+from cadge_harness.plan.kernel import is_value
 from cadge_harness.plan.link import rate_of
 from cadge_harness.words import ended_how
 from cadge_results import Check, LaunchRecord, NodeFacts
@@ -55,6 +56,7 @@ def crosschecks(record: LaunchRecord, *, own_traffic: bool = False, build: Build
         _as_asked(record),
         *((_build(record, build),) if build else ()),
         _link(record),
+        *_kernel(record),
         ended_well(record),
         counters_read(record),
         _counters(record, own_traffic=own_traffic),
@@ -128,6 +130,20 @@ def _link(record: LaunchRecord) -> Check:
         if changed:
             wrong.append(f"{link.host}: offloads of the data link changed: {', '.join(changed)}")
     return Check(name="data_link", ok=not wrong, detail="; ".join(wrong))
+
+
+def _kernel(record: LaunchRecord) -> Iterator[Check]:
+    """Judge the values of the kernel that were asked for: each was set, and stayed until the launch ended."""
+    asked = {name for name, _ in record.launch.settings if is_value(name)}
+    if not asked:
+        return
+    never = sorted(asked - {name for host in record.kernel for name in host.during})
+    wrong = [f"nobody set {name}" for name in never]
+    for host in record.kernel:
+        for name, value in host.during.items():
+            if (after := host.after.get(name)) != value:
+                wrong.append(f"{host.host}: {name} was {value}, and {after} at the end of the launch")
+    yield Check(name="kernel_values", ok=not wrong, detail="; ".join(wrong))
 
 
 def _rate(bits: int) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import resource
 import shutil
@@ -17,8 +19,10 @@ from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
-from cadge_harness.plan.surroundings import SYSTEM_PATH
 from cadge_harness.run.request import writable_by_others
+from cadge_harness.run.room import OF_HOSTS
+from cadge_harness.surroundings import SYSTEM_PATH
+from cadge_harness.testbed.users import is_held
 from cadge_harness.words import count_of
 from cadge_results import Workloads
 from cadge_results.command import command
@@ -30,6 +34,7 @@ DISK_BYTES_MIN = 500 * 1024**2
 BUSY_LOAD_PER_CORE = 0.25
 LOOK_S = 0.3
 PROC_STAT = Path("/proc/stat")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
@@ -52,6 +57,7 @@ def look(checkout: Checkout, catalogue: Catalogue) -> list[HostFinding]:
         *_layers(checkout, catalogue),
         *_testbed(),
         *_machine(),
+        *_kernel_left(Path.home() / OF_HOSTS),
         *_noise(),
     ]
 
@@ -210,6 +216,22 @@ def _machine() -> Iterator[HostFinding]:
     if size < SHM_BYTES_MIN:
         text = f"{shm} has {size / 1e6:.0f} MB free; shared-memory layers need more"
         yield HostFinding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
+
+
+def _kernel_left(folder: Path) -> Iterator[HostFinding]:
+    """Find values of the kernel that a killed campaign set here, by the journals of cadge_agent/host/kernel.py.
+
+    Those of emulated hosts' networks are gone with them, or restored by the next agent there.
+    """
+    boot = BOOT.read_text(encoding="ascii").strip() if BOOT.is_file() else ""
+    for path in sorted(folder.glob(f"kernel/*.{boot}.*.json")):
+        if ".emulated-" in path.name or is_held(path):
+            continue
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            old = ", ".join(f"{name} (was {value})" for name, _, _, value in found["values"])
+            text = f"campaign {found['campaign']} was killed, and its values of the kernel are still set: {old}"
+            yield HostFinding(code="D43", level="warn", text=text, fix=command("testbed", "restore", found["campaign"]))
 
 
 def busy() -> str:

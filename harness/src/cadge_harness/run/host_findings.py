@@ -18,7 +18,7 @@ from cadge_results.formats.event import Fault, HostReport
 
 CODES = {
     "login": "D60", "python": "D61", "build": "D62", "layers": "D63", "device": "D64", "address": "D65",
-    "processors": "D66", "clock": "D67", "libraries": "D68", "ports": "D69", "reach": "D70",
+    "processors": "D66", "clock": "D67", "libraries": "D68", "ports": "D69", "reach": "D70", "kernel": "D71",
 }  # fmt: skip
 """Of findings, by what was looked at."""
 APART_NS = 1_000_000_000

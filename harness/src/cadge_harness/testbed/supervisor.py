@@ -29,7 +29,7 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -44,6 +44,8 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 163
 
 # Where a host finds the throw-away keys and the ssh configuration.
 HOST_FOLDER = Path("/run/cadge")
+MACHINE_NETWORK = HOST_FOLDER / "machine-network"
+"""Where root finds sysctls of networks that the machine's namespace alone has (cadge_agent/host/kernel.py)."""
 RIGHTS_FOLDER = Path("/run/cadge-rights")
 # NET_ADMIN, NET_RAW, IPC_LOCK, BPF, which floors need to be opened (FloorFile.rights); the agent's site.py lends them
 RIGHTS = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39
@@ -70,6 +72,7 @@ class SupervisorPlan:
     hosts: tuple[str, ...]
     management_prefix: str  # "198.18.0": .1 is the controller, .11 the first host
     data_prefix: str
+    machine_network: int = -1  # a descriptor of the machine's network namespace, while `start` runs
     shared: tuple[str, ...] = ()  # folders below /tmp that hosts see as this machine does, those above others first
 
     @staticmethod
@@ -177,6 +180,8 @@ class HostNamespace:
             copy.touch(mode=_HOST_FILES[name])
             copy.write_bytes(data)
         os.chown(HOST_FOLDER / "id_ed25519", plan.uid, plan.gid)
+        MACHINE_NETWORK.touch()
+        mount(f"/proc/self/fd/{plan.machine_network}", MACHINE_NETWORK, None, MS_BIND)
         with contextlib.suppress(UnableError, OSError):
             lend_rights(plan)
         own_etc(plan.uid)
@@ -422,6 +427,7 @@ def _check_tools() -> None:
 def start(plan: SupervisorPlan) -> dict[str, int]:
     """Make the testbed and return how to know its process again: {"pid", "start_time"}."""
     _check_tools()
+    plan = replace(plan, machine_network=os.open("/proc/self/ns/net", os.O_RDONLY))  # below `report`, so it stays open
     pid_read, pid_write = os.pipe()
     report_read, report_write = os.pipe()
     child = os.fork()

@@ -88,6 +88,18 @@ class HostEnvironment(Frozen):
     variables: dict[str, str] = Field(default_factory=dict)
 
 
+class HostKernel(Frozen):
+    """Values of the kernel that one host was given for the launch, by the names of the settings.
+
+    As they were before, as the kernel gave them back once they were set, and at the launch's end.
+    """
+
+    host: str
+    before: dict[str, str] = Field(default_factory=dict)
+    during: dict[str, str] = Field(default_factory=dict)
+    after: dict[str, str] = Field(default_factory=dict)
+
+
 class LaunchRecord(Document):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
@@ -105,6 +117,7 @@ class LaunchRecord(Document):
     load: tuple[HostLoad, ...] = ()
     shared_memory: tuple[HostSharedMemory, ...] = ()
     environment: tuple[HostEnvironment, ...] = ()
+    kernel: tuple[HostKernel, ...] = Field(default=(), exclude_if=lambda value: not value)
     exit_codes: tuple[int | None, ...] = ()
     log_tail: tuple[str, ...] = ()
     agent_version: str = ""

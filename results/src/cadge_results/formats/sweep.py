@@ -197,7 +197,8 @@ class LayerEntry(Frozen):
     settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(
         default_factory=dict,
         description="Options of the layer. env.NAME sets a variable of its library, SHIM.NAME an option of a shim. "
-        "link.rate, e.g. 100Mbit, limits the link between emulated hosts.",
+        "link.rate, e.g. 100Mbit, limits the link between emulated hosts. kernel.NAME (a sysctl), sys.NAME (a file of "
+        "/sys) and device.NAME (of the data device) are values of the kernel, set for each launch and then restored.",
         examples=[{"env.UCX_RNDV_THRESH": "8k"}],
     )
     places: Places | None = Field(

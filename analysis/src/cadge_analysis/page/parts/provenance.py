@@ -288,8 +288,20 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Driver", text=drivers or say("provenance.no_launch")),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
+        *_kernel_facts(data),
         *_redacted_facts(data),
     )
+
+
+def _kernel_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return the values of the kernel that launches were given, as read back; nothing where none was."""
+    hosts: dict[str, dict[str, None]] = defaultdict(dict)
+    for host in (host for record in data.records for host in record.kernel):
+        for name, value in host.during.items():
+            text = say("provenance.kernel", name=name, value=value, before=host.before[name])
+            hosts[text][host.host] = None
+    found = "; ".join(f"{text}: {', '.join(names)}" for text, names in sorted(hosts.items()))
+    return (Fact(name="Kernel", text=found),) if found else ()
 
 
 def _redacted_facts(data: Dataset) -> tuple[Fact, ...]:

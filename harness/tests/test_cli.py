@@ -75,7 +75,9 @@ def test_every_command_has_examples(name: str, cadge: Cadge) -> None:
 
 def commands_below(command: click.Command, path: str, parent: click.Context | None = None) -> Iterator[click.Context]:
     """Yield every command with its sub-commands, for a terminal of 80 columns."""
-    context = click.Context(command, info_name=path, parent=parent, terminal_width=COLUMNS, max_content_width=COLUMNS)
+    own = {"ignore_unknown_options": command.context_settings.get("ignore_unknown_options")}
+    width = {"terminal_width": COLUMNS, "max_content_width": COLUMNS}
+    context = click.Context(command, info_name=path, parent=parent, **width, **own)
     yield context
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -96,6 +98,9 @@ def test_the_help_of_every_command_fits_a_terminal_and_its_examples_are_commands
             words = shlex.split(re.split(r" [|>&]", line)[0])
             called = max((one for one in known if words[: len(one.split())] == one.split()), key=len)
             rest = words[len(called.split()) :]
+            if called == "cadge submit":  # which hands on to another command what is not its own
+                _, rest, _ = known[called].command.make_parser(known[called]).parse_args(rest)
+                called = "cadge resume" if "--resume" in words else "cadge run"
             known[called].command.make_parser(known[called]).parse_args(rest)  # raises for an option that is not there
 
 
@@ -113,7 +118,7 @@ def test_no_line_of_help_is_cut(group: list[str], cadge: Cadge) -> None:
 def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
     text = " ".join(cadge("--help").out.split())
     assert all(f"{code} {meaning}" in text for code, meaning in errors.EXIT_CODES.items())
-    assert {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 70, 130, 143} == set(errors.EXIT_CODES)
+    assert {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 70, 130} == set(errors.EXIT_CODES)
 
 
 @pytest.mark.parametrize(

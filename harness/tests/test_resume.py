@@ -164,7 +164,7 @@ def test_resume_uses_the_hosts_that_the_campaign_began_on(
     assert used == {"h1", "h2"}
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 6)])
 def test_signals_stop_after_the_launch(
     number: int, code: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner
 ) -> None:

@@ -8,6 +8,7 @@ Standard library alone, Python 3.9 or later; copied to each host of a testbed as
     agent.pyz check --work DIR --campaign ID --host NAME --build DIR [--ld-library-path DIR:...] [--opal-prefix DIR]
     agent.pyz clean --work DIR --campaign ID
     agent.pyz look --hosts FILE --host NAME --work DIR --build DIR
+    agent.pyz step --job ID --srun PROGRAM [--conf FILE] -- [ssh's options] HOST COMMAND...
 
 check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,
 and writes DIR/node.json. It prints one line that must be the same on all hosts.
@@ -36,6 +37,8 @@ launch runs, all agents sleep in select(2).
 look says what the host is and what is wrong with it, under a lease as run does, and changes nothing. FILE holds the
 hosts of the inventory as a block has them. It prints a line "looked" and obeys {"clock": NUMBER} and {"reach": [...]},
 with a line "clock" and a line "reached", until {"stop": REASON}; when the lease ends before that, it removes DIR.
+
+step stands in for ssh inside a Slurm allocation: it becomes srun, which runs the command on that host.
 
 Exit status of run: 0 finished or stopped, 2 bad arguments or block, 4 another host was lost, 5 the lease or the
 deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error. look: 0, 2 bad arguments, 5 the lease

@@ -24,6 +24,7 @@ from cadge_agent.host.look import look
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite
+from cadge_agent.step import step
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -117,6 +118,12 @@ def main() -> int:
     four.add_argument("--work", type=_path, required=True)
     four.add_argument("--campaign", required=True)
     four.set_defaults(action=clean)
+    six = verbs.add_parser("step", help="run a command on a host of a Slurm allocation, called as ssh is")
+    six.add_argument("--job", required=True)
+    six.add_argument("--srun", required=True)
+    six.add_argument("--conf", default="", help="slurm.conf, where it is not where Slurm looks for it")
+    six.add_argument("words", nargs=argparse.REMAINDER)
+    six.set_defaults(action=step)
     arguments = parser.parse_args()
     os.umask(0o077)  # what we make on a node, and what we start makes there, is nobody else's business
     return int(arguments.action(arguments))

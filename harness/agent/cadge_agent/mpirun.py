@@ -19,6 +19,7 @@ from cadge_agent.formats import Launch
 from cadge_agent.launchers import Launcher, RankPlan, launcher_at
 from cadge_agent.orders import Programs
 from cadge_agent.site import HostSite, endpoint_command
+from cadge_agent.step import in_place_of_ssh
 
 
 def mpi_environment(site: HostSite, launch: Launch) -> dict[str, str]:
@@ -69,7 +70,7 @@ def _wanted(site: HostSite, launch: Launch) -> RankPlan:
         hosts={_reached_as(site, host): count for host, count in counts.items()},
         network=site.management_network,
         address=site.host["management_address"],
-        ssh=tuple(site.block["mpirun"].get("ssh", ())),
+        ssh=in_place_of_ssh(site.block["mpirun"].get("ssh", ())),
         mark=MARK,
     )
 

@@ -48,6 +48,7 @@ GROUPS = {
         "ab": "Compare two revisions of Cadge, two providers or two settings, measured round by round.",
         "status": "Show the progress of a campaign, from another terminal.",
         "resume": "Make the missing launches of a campaign, and no others.",
+        "submit": "Submit a sweep as a Slurm job, or the rest of a campaign.",
         "provider": "Add another build of a library, so that both are measured side by side.",
         "testbed": "Start, stop or inspect the emulated testbed; put the nodes of a killed campaign back.",
     },

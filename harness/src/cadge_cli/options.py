@@ -98,9 +98,10 @@ testbed_options = together(
         "testbed_name",
         default="auto",
         show_default=True,
-        metavar="auto|local|emulated",
+        metavar="auto|local|emulated|slurm[:DEVICE]",
         envvar=["CADGE_TESTBED", "TESTBED"],
-        help="Hosts: this machine (local), or network namespaces on it (emulated); auto: emulated where that works.",
+        help="Hosts: this machine (local), network namespaces on it (emulated), or the nodes of the Slurm allocation "
+        "(slurm), with their data device; auto: slurm in an allocation, else emulated where that works.",
     ),
     inventory_option,
 )

@@ -24,7 +24,6 @@ EXIT_UNTRUSTED = 9
 EXIT_LEAK = 10
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 
 EXIT_CODES = {
     EXIT_OK: "complete; no point failed or is unsound",
@@ -34,7 +33,7 @@ EXIT_CODES = {
     EXIT_UNFIT: "machine or testbed unfit, nothing was measured; or the output cannot be written",
     EXIT_UNREACHABLE: "host unreachable or lost",
     EXIT_NOTHING: "selection matched nothing, or no data; or --fail-on has no answer, as verdicts are withheld",
-    EXIT_STOPPED: "stopped early, resumable",
+    EXIT_STOPPED: "stopped early, also by SIGTERM; results so far are complete and resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
     EXIT_CHANGED: "`cadge compare` or `cadge ab` found what --fail-on names, or `cadge crosscheck` more than "
     "--threshold",
@@ -42,7 +41,6 @@ EXIT_CODES = {
     EXIT_LEAK: "`cadge publish` found a name or a secret that was left, and published nothing",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
-    EXIT_TERMINATED: "terminated; results so far are complete and resumable",
 }
 
 

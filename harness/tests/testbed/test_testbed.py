@@ -404,10 +404,8 @@ def test_ranks_meet_where_only_whole_names_are_known(
 
 @pytest.mark.long
 def test_ssh_from_host_to_host_by_name(emulated: Testbed, inside: Inside) -> None:
-    config = emulated.host_ssh_config
-    assert config is not None
-    assert inside("ssh", "-F", config, "h2", "hostname", host="h1").stdout == "h2\n"
-    assert inside("ssh", "-F", config, "h1", "whoami", host="h2").stdout.strip() == getpass.getuser()
+    assert inside(*emulated.host_ssh, "h2", "hostname", host="h1").stdout == "h2\n"
+    assert inside(*emulated.host_ssh, "h1", "whoami", host="h2").stdout.strip() == getpass.getuser()
 
 
 def test_host_keys_are_checked(emulated: Testbed, inside: Inside, tmp_path: Path) -> None:

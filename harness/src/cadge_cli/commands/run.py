@@ -224,6 +224,7 @@ def measure(
             new = prepared(testbed.now)
             for notice in told(new.plan):
                 output.say(notice)
+            _say_if_short(testbed.now, new.plan, len(new.plan.launches), output)
             writer = CampaignWriter.create(
                 results,
                 meta=new.meta,
@@ -307,6 +308,7 @@ def resume(
             CampaignWriter.resume(found.path) as writer,
         ):
             _say_of(testbed.now, output)
+            _say_if_short(testbed.now, found.plan, len(found.missing_launch_ids()), output)
             carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
             done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
     return _answered(done.campaign, done.code, done.data, done.lines, output, how, wanted)
@@ -361,6 +363,16 @@ def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
     if testbed.kind in testbeds.KINDS and (why := busy()):
         more = say("run.disturbing")
         output.problem(why if output.brief else f"{why}{more}")
+
+
+def _say_if_short(testbed: testbeds.Testbed, plan: Plan, launches: int, output: Output) -> None:
+    """Warn where the hosts are taken away before so many launches are made."""
+    needed_s = plan.estimate.wall_s * launches / max(1, len(plan.launches))
+    if testbed.time_left_s is not None and needed_s > testbed.time_left_s:
+        fit = int(launches * testbed.time_left_s / needed_s)
+        output.problem(
+            say("run.time_left", needed=clock(needed_s), left=clock(testbed.time_left_s), fit=fit, launches=launches)
+        )
 
 
 def _ready(checkout: Checkout, output: Output) -> None:

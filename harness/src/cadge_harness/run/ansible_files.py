@@ -114,18 +114,13 @@ def pack(
     return archive, marker
 
 
-def ssh_of(testbed: Testbed) -> list[str]:
-    """Return the command that reaches the testbed's hosts, where it has a throw-away ssh configuration."""
-    return ["ssh", "-F", str(testbed.host_ssh_config)] if testbed.host_ssh_config is not None else []
-
-
 def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
     """Return the block with the hosts that its launches use, and no other, and with what launchers must be told."""
     used = {endpoint["host"] for launch in block["launches"] for endpoint in launch["endpoints"]}
     return {
         **block,
         "hosts": [host for host in block["hosts"] if host["name"] in used],
-        "mpirun": {"path": "mpirun", "options": [], **(block.get("mpirun") or {}), "ssh": ssh_of(testbed)},
+        "mpirun": {"path": "mpirun", "options": [], **(block.get("mpirun") or {}), "ssh": list(testbed.host_ssh)},
     }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-from cadge_harness.errors import EXIT_INTERRUPTED, EXIT_TERMINATED
+from cadge_harness.errors import EXIT_INTERRUPTED, EXIT_STOPPED
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -28,7 +28,7 @@ class Stopping:
         """The exit code that the signal asks for; None where there was none."""
         if self.signal is None:
             return None
-        return EXIT_INTERRUPTED if self.signal == signal.SIGINT else EXIT_TERMINATED
+        return EXIT_INTERRUPTED if self.signal == signal.SIGINT else EXIT_STOPPED
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
@@ -47,4 +47,5 @@ class Stopping:
             raise KeyboardInterrupt
         self.signal = number
         self.event.set()
-        self._on_first("stopping after this launch; press Ctrl-C again to stop now")
+        again = "; press Ctrl-C again to stop now" if number == signal.SIGINT else ""
+        self._on_first(f"stopping after this launch{again}")

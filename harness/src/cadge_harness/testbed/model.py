@@ -57,9 +57,10 @@ class Testbed:
 
     exec_prefix puts a command into the testbed's network namespace ([] where there is none). It may go through sudo,
     which clears the environment and closes descriptors above 2: see `command_with_environment`.
-    ssh_config is the throw-away configuration on the controller, host_ssh_config the same as a host sees it (for
-    mpirun); None for a cluster, whose user has his own. ports: inclusive range that layers and the agent may listen on.
-    use: what says that this process uses an emulated testbed.
+    ssh_config is the throw-away configuration on the controller; None for a cluster, whose user has his own. host_ssh:
+    the command by which mpirun on a host reaches the others, empty for its own. ports: inclusive range that layers and
+    the agent may listen on.
+    use: what says that this process uses an emulated testbed. time_left_s: when its hosts are taken away.
     """
 
     __test__ = False
@@ -71,8 +72,9 @@ class Testbed:
     notes: tuple[str, ...] = ()
     ports: tuple[int, int] = DEFAULT_PORTS
     ssh_config: Path | None = None
-    host_ssh_config: str | None = None
+    host_ssh: tuple[str, ...] = ()
     use: Use | None = None
+    time_left_s: float | None = None
     host_variables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def command_with_environment(self, argv: list[str], environment: dict[str, str]) -> list[str]:

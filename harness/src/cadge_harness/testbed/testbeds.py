@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
-from cadge_harness.testbed import emulated, inventory_file
+from cadge_harness.testbed import emulated, inventory_file, slurm
 from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Testbed, TestbedKind
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = [
     "up",
 ]
 
-KINDS = ("auto", "local", "emulated")
+KINDS = ("auto", "local", "emulated", slurm.NAME)
 
 BESIDE, ANEW = "another sweep measures on this machine", "each epoch makes its hosts anew"
 """Why emulated hosts are made for a campaign alone."""
@@ -86,8 +86,9 @@ def resolve(
 ) -> Testbed:
     """Choose the testbed to use and make it for use, until `release`.
 
-    kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
-    can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
+    kind: auto | local | emulated | slurm or slurm:DEVICE; an inventory decides alone, but beside slurm, where it states
+    variables. auto is slurm inside an allocation, else emulated where root can be had and namespaces can be made (it is
+    tried), else local with a line in `notes` that says why. start=False describes an emulated
     testbed without making it (then exec_prefix is empty unless it is up already), for planning. An emulated one has
     `hosts` where it is made; of one that is up with more, all are used, or `exactly` so many. own: 0, or the number
     of a sweep that measures beside others: an emulated one that nobody else uses, whatever is up, or ports of its own.
@@ -95,11 +96,14 @@ def resolve(
 
     Raises UsageError (2), UnfitError (3).
     """
+    kind, _, device = kind.partition(":")
+    if kind == slurm.NAME or (kind == "auto" and inventory is None and slurm.is_allocated()):
+        return slurm.allocation(inventory, device)
     if inventory is not None:
         if kind not in ("auto", ""):
             raise UsageError("give either an inventory or a testbed, not both")
         return inventory_file.load(inventory)
-    if kind not in KINDS:
+    if kind not in KINDS or device:
         raise UsageError(f"there is no testbed {kind!r}; there are {', '.join(KINDS)}, or an inventory")
     if kind == "local":
         return local(own=own)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A testbed out of a Slurm allocation: its nodes as an inventory, and srun in place of ssh.
+
+Which hosts there are scontrol says. One step on all of them tells their addresses and processors: a step's own affinity
+is what a launch will have. What an inventory may say besides comes from a file with variables of the group `cadge`
+and no hosts. Nothing on the nodes is needed but Slurm and Python.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.paths import find_checkout
+from cadge_harness.testbed import inventory_file
+from cadge_harness.testbed.emulated import state_folder
+from cadge_harness.testbed.inventory_rules import CPUS_MOST
+from cadge_harness.words import count_of
+from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
+from cadge_results.command import command
+from cadge_results.plugins.catalogue import SafeLoader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cadge_harness.testbed.model import Testbed
+
+NAME = "slurm"
+JOB = "SLURM_JOB_ID"
+ANSWER_S = 60
+_LOOK = (
+    "PATH=$PATH:/usr/sbin:/sbin; echo name $SLURMD_NODENAME; ip -4 -o address show; "
+    "grep ^Cpus_allowed_list /proc/self/status; echo python $(command -v python3)"
+)
+_ADDRESS = re.compile(r"\d+: (\S+)\s+inet ([0-9.]+)/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNode:
+    """What a node of the allocation said of itself.
+
+    addresses: by device, IPv4, without the loopback. unused: processors that Slurm did not give to the job, though it
+    does not keep its steps from them.
+    """
+
+    name: str
+    addresses: dict[str, str]
+    cpus: tuple[int, ...]
+    unused: int
+    python: str
+
+
+def is_allocated() -> bool:
+    """Say whether this process runs inside a Slurm allocation."""
+    return bool(os.environ.get(JOB)) and bool(os.environ.get("SLURM_JOB_NODELIST"))
+
+
+def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
+    """Return the testbed of the allocation in which this process runs.
+
+    inventory: a file with variables for all nodes, `cadge: {vars: {...}}`. device: the data network's, in place of the
+    file's. Raises UsageError where something is wrong with either, UnfitError where Slurm does not answer.
+    """
+    if not is_allocated():
+        raise UnfitError(
+            f"this is no Slurm allocation: {JOB} is not set",
+            commands=("salloc --nodes=2 --exclusive", command("submit", "--nodes", "2")),
+        )
+    job, srun = os.environ[JOB], _program("srun")
+    names = _run([_program("scontrol"), "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()
+    stated = _variables(inventory) if inventory is not None else {}
+    nodes = _ask(srun, job, names, _given_cpus(len(names)))
+    wanted = device or stated.get("cadge_device") or _only_device(nodes)
+    agent = find_checkout().root / "harness" / "agent"
+    step = ["step", "--job", job, "--srun", srun]
+    if conf := os.environ.get("SLURM_CONF"):
+        step += ["--conf", conf]
+    folder = state_folder()
+    program = folder / f"slurm-{job}"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(agent), *step])} -- "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    path = folder / f"slurm-{job}.json"
+    hosts = {node.name: _host(node, str(wanted), stated, program) for node in nodes}
+    path.write_text(json.dumps({inventory_file.GROUP: {"hosts": hosts}}, indent=1), encoding="utf-8")
+    return replace(
+        inventory_file.load(path),
+        name=NAME,
+        host_ssh=("agent", *step, "--"),
+        time_left_s=_time_left_s(job),
+        notes=tuple(_fewer(nodes)),
+    )
+
+
+def _host(node: SlurmNode, device: str, stated: dict[str, Any], program: Path) -> dict[str, object]:
+    """Return a node's variables: those of the file first, where both say something."""
+    if device not in node.addresses:
+        has = ", ".join(f"{name} ({address})" for name, address in node.addresses.items()) or "none"
+        raise UsageError(f"node {node.name} has no device {device} with an IPv4 address; it has {has}")
+    return {
+        "ansible_user": getpass.getuser(),
+        "ansible_python_interpreter": node.python,
+        "cadge_cpus": list(node.cpus),
+        "cadge_tunable": False,
+        **stated,
+        "ansible_ssh_executable": str(program),
+        "ansible_ssh_transfer_method": "piped",
+        "cadge_device": device,
+        "cadge_address": node.addresses[device],
+    }
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise UnfitError(f"{JOB} is set, but there is no program {name} here")
+    return found
+
+
+def _run(argv: list[str]) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SRUN_", "SLURM_CPU_"))}
+    try:
+        done = subprocess.run(
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnfitError(f"{argv[0]} did not answer within {ANSWER_S} s") from error
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise UnfitError(f"Slurm refuses: {said[-1] if said else f'{argv[0]} ended with {done.returncode}'}")
+    return done.stdout
+
+
+def _ask(srun: str, job: str, names: list[str], given: list[int]) -> list[SlurmNode]:
+    """Have each node say what it is, in one step. given: how many processors the job has on each."""
+    count = str(len(names))
+    argv = [srun, "--quiet", "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--chdir=/", f"--jobid={job}"]
+    argv += ["--label", "--nodes", count, "--ntasks", count, "--ntasks-per-node=1", "/bin/sh", "-c", _LOOK]
+    said: dict[str, list[str]] = {}
+    for line in _run(argv).splitlines():
+        task, _, text = line.partition(": ")
+        said.setdefault(task.strip(), []).append(text)
+    counts = dict(zip(names, given, strict=True))
+    nodes = [_read_node(lines, counts) for lines in said.values()]
+    if missing := sorted(set(names) - {node.name for node in nodes}):
+        raise UnfitError(f"of the allocation's nodes {', '.join(missing)} gave no answer")
+    return sorted(nodes, key=lambda node: names.index(node.name))
+
+
+def _read_node(lines: list[str], given: dict[str, int]) -> SlurmNode:
+    words = {key: value for line in lines for key, _, value in [line.partition(" ")] if key in ("name", "python")}
+    addresses: dict[str, str] = {}
+    for match in filter(None, map(_ADDRESS.match, lines)):
+        if match[1] != "lo":
+            addresses.setdefault(match[1], match[2])  # further ones of a device are secondary
+    allowed = next((line.split(":", 1)[1] for line in lines if line.startswith("Cpus_allowed_list")), "")
+    name, cpus = words.get("name", ""), tuple(_numbers(allowed.strip()))
+    return SlurmNode(
+        name=name,
+        addresses=addresses,
+        cpus=cpus[: given.get(name, len(cpus))],
+        unused=max(0, len(cpus) - given.get(name, len(cpus))),
+        python=words.get("python") or "/usr/bin/python3",
+    )
+
+
+def _given_cpus(count: int) -> list[int]:
+    """Return how many processors the job has on each node: SLURM_JOB_CPUS_PER_NODE is like 2(x3),1."""
+    found: list[int] = []
+    for part in os.environ.get("SLURM_JOB_CPUS_PER_NODE", "").split(","):
+        if match := re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip()):
+            found += [int(match[1])] * int(match[2] or 1)
+    return found if len(found) == count else [CPUS_MOST] * count
+
+
+def _fewer(nodes: list[SlurmNode]) -> Iterator[str]:
+    """Say which nodes have processors that the job was not given."""
+    if names := [node.name for node in nodes if node.unused]:
+        least = min(len(node.cpus) for node in nodes)
+        yield (
+            f"the job has {count_of(least, 'processor')} of {', '.join(names)}, and uses no others; "
+            "--exclusive or --cpus-per-task gives it more"
+        )
+
+
+def _time_left_s(job: str) -> float | None:
+    """Return how long the allocation lasts; None where Slurm names no limit. squeue prints like 1-02:03:04."""
+    left = _run([_program("squeue"), "--noheader", "--jobs", job, "--format", "%L"]).strip()
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", left)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of a list as the kernel prints it: 0-3,8."""
+    numbers: list[int] = []
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        numbers += range(int(low), int(high or low) + 1)
+    return numbers
+
+
+def _only_device(nodes: list[SlurmNode]) -> str:
+    """Return the device that all nodes have, where there is one alone. Raises UsageError."""
+    everywhere = [name for name in nodes[0].addresses if all(name in node.addresses for node in nodes)]
+    if len(everywhere) == 1:
+        return everywhere[0]
+    if not everywhere:
+        raise UsageError("the nodes have no network device in common that has an IPv4 address")
+    has = ", ".join(f"{name} ({nodes[0].addresses[name]})" for name in everywhere)
+    raise UsageError(
+        f"the nodes have several networks: {has}. Name the one to measure",
+        commands=tuple(command("run", "--testbed", f"{NAME}:{name}") for name in everywhere),
+    )
+
+
+def _variables(path: Path) -> dict[str, Any]:
+    """Read the variables of group `cadge` out of a file without hosts."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8'}") from error
+    check_bytes(len(text), source=str(path), bounds=INVENTORY)
+    try:
+        check_bounds(text, source=str(path), loader=SafeLoader, bounds=INVENTORY)
+        read = yaml.load(text, SafeLoader)  # noqa: S506 - a safe one
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    group = read.get(inventory_file.GROUP) if isinstance(read, dict) else None
+    stated = group.get("vars") if isinstance(group, dict) else None
+    if not isinstance(stated, dict) or (isinstance(group, dict) and group.get("hosts")):
+        raise UsageError(
+            f"{path}: beside an allocation a file states variables alone, for example "
+            f"{inventory_file.GROUP}: {{vars: {{cadge_device: ib0}}}}; the hosts are the allocation's"
+        )
+    return stated

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Slurm prints, and what ssh is called with, read: without a Slurm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cadge_cli.commands.submit import _seconds
+from cadge_harness.errors import UsageError
+from cadge_harness.paths import find_checkout
+from cadge_harness.testbed import slurm
+
+sys.path.insert(0, str(find_checkout().root / "harness/agent"))
+
+from cadge_agent.step import split_words
+
+
+@pytest.mark.parametrize(
+    ("words", "host", "command"),
+    [
+        ("-C -o ControlMaster=auto -o User=me -o Port=22 n1 /bin/sh -c 'echo x'", "n1", "/bin/sh -c 'echo x'"),
+        ("-x n2 orted --daemonize", "n2", "orted --daemonize"),
+        ("-tt me@n3.example.org true", "n3.example.org", "true"),
+        ("-oBatchMode=yes -p22 -l me n4 -- ls -l", "n4", "ls -l"),
+        ("-o ControlPath=/x -O exit -- n5", "", ""),
+        ("-Oexit n5", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_words_of_ssh(words: str, host: str, command: str) -> None:
+    split = [word.strip("'") if "'" not in word else word for word in words.split()]
+    assert split_words(split) == (host, command)
+
+
+def test_a_step_is_srun_on_that_host_with_a_logins_environment(tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; env\n')
+    srun.chmod(0o755)
+    agent = find_checkout().root / "harness/agent"
+    argv = [
+        sys.executable,
+        str(agent),
+        "step",
+        "--job",
+        "7",
+        "--srun",
+        str(srun),
+        "--conf",
+        "/c",
+        "--",
+        "-C",
+        "n1",
+        "a b",
+    ]
+    own = {"PATH": "/usr/bin:/bin", "SLURM_STEP_ID": "0", "PMI_RANK": "3", "SECRET": "x"}
+    done = subprocess.run(argv, env=own, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert {"--jobid=7", "--nodelist=n1", "--overlap", "--cpu-bind=none", "cd; a b", "SLURM_CONF=/c"} <= set(lines)
+    assert not [line for line in lines if line.startswith(("SLURM_STEP", "PMI_", "SECRET"))]
+
+
+def test_a_step_without_srun_ends_as_ssh_does() -> None:
+    agent = find_checkout().root / "harness/agent"
+    argv = [sys.executable, str(agent), "step", "--job", "7", "--srun", "/no/srun", "--", "n1", "true"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (255, "/no/srun: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "given"),
+    [
+        ("2(x3)", 3, [2, 2, 2]),
+        ("4,1(x2)", 3, [4, 1, 1]),
+        ("16", 1, [16]),
+        ("16", 2, [slurm.CPUS_MOST] * 2),
+        ("", 1, [8192]),
+    ],
+)
+def test_processors_of_a_job(text: str, count: int, given: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", text)
+    assert slurm._given_cpus(count) == given
+
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [("1-02:03:04", 93784), ("1:00:00", 3600), ("1:59", 119), ("UNLIMITED", None), ("INVALID", None), ("", None)],
+)
+def test_time_that_is_left(printed: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "_run", lambda _: f"{printed}\n")
+    monkeypatch.setattr(slurm, "_program", lambda name: name)
+    assert slurm._time_left_s("7") == seconds
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [("2", 120), ("2:30", 150), ("1:00:00", 3600), ("1-0", 86400), ("1-2:30", 95400), ("UNLIMITED", None), ("x", None)],
+)
+def test_time_of_a_job(limit: str, seconds: int | None) -> None:
+    assert _seconds(limit) == seconds
+
+
+def test_what_a_node_says() -> None:
+    lines = [
+        "name n1",
+        "1: lo    inet 127.0.0.1/8 scope host lo",
+        "2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0",
+        "4: ib0    inet 10.1.0.1/24 scope global ib0",
+        "4: ib0    inet 10.1.0.99/24 scope global secondary ib0",
+        "Cpus_allowed_list:\t0-3,8",
+        "python /usr/bin/python3",
+    ]
+    node = slurm._read_node(lines, {"n1": 3})
+    assert node.addresses == {"eth0": "10.0.0.1", "ib0": "10.1.0.1"}
+    assert (node.name, node.cpus, node.unused, node.python) == ("n1", (0, 1, 2), 2, "/usr/bin/python3")
+    assert slurm._read_node(lines, {}).cpus == (0, 1, 2, 3, 8)
+
+
+def test_the_only_device_is_taken() -> None:
+    one = slurm._read_node(["name a", "2: eth0 inet 10.0.0.1/24"], {})
+    two = slurm._read_node(["name b", "2: eth0 inet 10.0.0.2/24", "3: eth1 inet 10.2.0.2/24"], {})
+    none = slurm._read_node(["name c"], {})
+    assert slurm._only_device([one, two]) == "eth0"
+    with pytest.raises(UsageError, match=r"several networks: eth0 \(10.0.0.2\), eth1"):
+        slurm._only_device([two])
+    with pytest.raises(UsageError, match="no network device in common"):
+        slurm._only_device([one, none])

@@ -135,7 +135,7 @@ def test_the_report_shows_fits_and_reasons(bursts: Campaign, tmp_path: Path) -> 
     assert heads == ["size", "native-ucx, \u00d7", "fitted, \u00d7"], "what was refused has no line"
     left = [float(row.all("td")[0].text) for row in figure.one("tbody").all("tr")]
     assert left == pytest.approx([1.0] * len(SIZES), abs=0.01), "the layer is what the model says"
-    assert "PRTT(n, 0, s)" in root.one("section", id="method").text
+    assert "PRTT(n, d, s)" in root.one("section", id="method").text
 
 
 def test_a_campaign_without_bursts_has_no_fits(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_campaign_in_which_all_are_measured_twice(tmp_path: Path) -> None:
     assert len({family for family, _, _, _ in found.cells}) == 2
     comparison = compare(read(campaign))
     told = itself(comparison.data, twin_rate(comparison, judged(comparison)))[0].text
-    assert told.startswith("am-ucx and sockets-tcp were measured twice")
+    assert told.startswith("am-ucx and sockets-tcp ran twice")
 
 
 @pytest.mark.parametrize(("cells", "level"), [(1, NINE), (12, NINE), (200, NINE), (1000, NINE), (40, 0.0309)])

@@ -25,10 +25,10 @@ from cadge_analysis.stats.campaign_verdicts import (
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.inference.serial import CLEARLY, STRICTER, WARNED, WITHHELD, Serial
+from cadge_analysis.stats.inference.serial import STRICTER, WARNED, WITHHELD, Serial
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Cell
-from cadge_analysis.stats.measures import BEYOND, samples_needed
+from cadge_analysis.stats.measures import samples_needed
 from cadge_analysis.stats.numbers import P99
 from cadge_analysis.stats.offered import unlike
 
@@ -251,19 +251,19 @@ def _pattern(family: Family) -> str:
 def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, ...]:
     """Return how verdicts are made, and what was allowed for here. titles: of patterns, by name."""
     margin = units.percent(verdicts.delta, 0 if round(verdicts.delta * 100, 6).is_integer() else 1)
-    chosen = say("verdict_words.baseline_chosen") if verdicts.baseline_chosen else "the sweep declares"
-    against = (
-        f"the baseline that {chosen}, {words.isolated(verdicts.baseline)}"
-        if verdicts.baseline
-        else say("verdict_words.baseline_none")
-    )
-    leaders = {"probability": 1 - ERROR, "error": ERROR, "ranked_least": RANKED_LEAST}
+    baseline = words.isolated(verdicts.baseline or "")
+    against = say("verdict_words.against", baseline=baseline)
+    if verdicts.baseline_chosen:
+        against = say("verdict_words.against_chosen", baseline=baseline)
+    elif not verdicts.baseline:
+        against = say("verdict_words.baseline_none")
+    method = say("verdict_words.method_verdicts", against=against, margin=margin)
     return facts_of(
         {
-            "Verdicts": say("verdict_words.method_verdicts", against=against, margin=margin, looks=_looks(verdicts)),
+            "Verdicts": " ".join(filter(None, (method, _looks(verdicts)))),
             "Families": say("verdict_words.method_families", error=ERROR),
-            "Verdicts on the p99": say("verdict_words.method_p99", beyond=BEYOND, samples=samples_needed(P99)),
-            "Leading group": say("verdict_words.method_leaders", **leaders),
+            "Verdicts on the p99": say("verdict_words.method_p99", samples=samples_needed(P99)),
+            "Ties": say("verdict_words.method_leaders", probability=1 - ERROR, ranked_least=RANKED_LEAST),
             say("verdict_words.method_rounds_title"): _rounds(verdicts, titles),
         }
     )
@@ -273,27 +273,22 @@ def _looks(verdicts: CampaignVerdicts) -> str:
     if verdicts.epochs >= EPOCHS_LEAST:
         return say("verdict_words.epochs_over", epochs=verdicts.epochs)
     if verdicts.looks is None or len(verdicts.looks.looks) == 1:
-        once = say("verdict_words.looked_once")
-        if verdicts.epochs == 1:
-            return once
-        return say("verdict_words.epochs_beside", looked=once, epochs=verdicts.epochs, least=EPOCHS_LEAST)
+        return say("verdict_words.epochs_beside", epochs=verdicts.epochs) if verdicts.epochs > 1 else ""
     at = units.listing([str(look) for look in verdicts.looks.looks])
     return say("verdict_words.looked_after", at=at)
 
 
 def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
-    text = say("verdict_words.method_rounds", clearly=CLEARLY, warned=WARNED, stricter=STRICTER, withheld=WITHHELD)
-    text += " "
     if verdicts.serial is None:
-        return say("verdict_words.no_rounds", text=text)
+        return say("verdict_words.no_rounds")
     apart = [one for one in verdicts.families if one.serial is not verdicts.serial and one.serial is not None]
-    text += f"Here it is {_serial(verdicts.serial)}."
+    text = f"{_serial(verdicts.serial)}."
     if verdicts.tails is not None and verdicts.tails.serial is not None:
         text += " " + say("verdict_words.p99_correlation", serial=_serial(verdicts.tails.serial))
     for family in apart:
         where = f"{titles.get(family.key.pattern, family.key.pattern)} {words.PLACES[family.key.place]}"
         text += f" {where}, {words.WAITS[family.key.wait]}: {_serial(family.serial)}."
-    return text
+    return f"{text} {say('verdict_words.method_rounds', warned=WARNED, stricter=STRICTER, withheld=WITHHELD)}"
 
 
 def _serial(found: Serial | None) -> str:

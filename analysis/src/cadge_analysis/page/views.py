@@ -286,7 +286,7 @@ def method_section(made: JudgedCampaign) -> Region:
         several_ends=any(row.numbers.apart for row in comparison.rows),
         launches=usual(comparison.rows),
         epochs=data.plan.epochs,
-        floors=comparison.floors.items(),
+        has_floors=bool(comparison.floors),
         own=provenance.own(data, launch_facts(data)),
         chosen=_chosen(data),
     )
@@ -406,7 +406,7 @@ def page(
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
         method_section(made),
-        parts.provenance(source.sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
+        parts.provenance(source.sheet, provenance.fact_tables(data, every_fact), provenance.host_table(data)),
     )
     found = tuple(one for one in regions if one is not None)
     whole = document(

@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from cadge_analysis import messages, units, words
+from cadge_analysis import messages, words
 from cadge_analysis.blocks.make import facts_of
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.disturbance import DISTURBED_SHARE, WAKE_NS, WAKE_TIMES
-from cadge_analysis.stats.floors import Floor, FloorKey
+from cadge_analysis.stats.disturbance import DISTURBED_SHARE
 from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
@@ -38,8 +36,8 @@ def _ranked(patterns: Mapping[str, PatternFile], chosen: Chosen) -> str:
                 continue
             others = " or ".join(value for value in one.values if value != one.ranks and value in planned)
             by.setdefault((one.title, str(one.ranks), others or "any other"), []).append(file.title)
-    return "".join(
-        say("method.ranked", titles=titles, title=title, value=value, others=others) + " "
+    return " ".join(
+        say("method.ranked", titles=titles, title=title, value=value, others=others)
         for (title, value, others), titles in by.items()
     )
 
@@ -52,50 +50,15 @@ def _of_open_loops(patterns: Mapping[str, PatternFile]) -> str:
     return say("method.no_open_loops")
 
 
-def _floor(floors: Iterable[tuple[FloorKey, Floor]]) -> str:
-    """Return how floors are found, and which of this campaign's are composed."""
-    found = tuple(floors)
-    if not found:
-        return say("method.no_floor")
-    text = say("method.floor") + " "
-    if composed := "; ".join(_composed(found)):
-        text += say("method.floor_composed", composed=composed) + " "
-    return text + (say("method.references"))
-
-
-def _composed(found: Sequence[tuple[FloorKey, Floor]]) -> Iterator[str]:
-    """Yield where floors are composed: "RPC within one host, polling, from 32 KiB on"."""
-    groups: dict[tuple[int, int, str], list[tuple[int, bool]]] = defaultdict(list)
-    for (place, wait, _, _, size), floor in found:
-        group = words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait), floor.case.file.title
-        groups[group].append((size, floor.composed))
-    for (at, how, title), sizes in sorted(groups.items()):
-        composed = sorted({size for size, one in sizes if one})
-        if composed:
-            later = all(one for size, one in sizes if size >= composed[0])
-            which = (
-                f"from {units.size(composed[0])} on" if later else f"at {units.listing([*map(units.size, composed)])}"
-            )
-            yield f"{title} {words.PLACES[words.PLACE_ORDER[at]]}, {words.WAITS[words.WAIT_ORDER[how]]}, {which}"
-
-
 def _intervals(launches: int, coverage: float, epochs: int) -> str:
     """Return what intervals over launches are, with the number of them that most values of the campaign have."""
     if epochs >= EPOCHS_LEAST:
         return say("method.over_epochs", epochs=epochs)
-    text = say("method.order_statistics") + " "
     if not coverage:
-        return say("method.one_launch", text=text)
+        return say("method.one_launch")
     k = rank_of_interval(launches)
     ends = "smallest and largest" if k == 1 else f"k = {k}"
-    text = say(
-        "method.intervals",
-        text=text,
-        launches=launches,
-        ends=ends,
-        coverage=coverage,
-        one_in=round(1 / (1 - coverage)),
-    )
+    text = say("method.intervals", launches=launches, ends=ends, coverage=coverage)
     return say("method.few_epochs", text=text, epochs=epochs) if epochs > 1 else text
 
 
@@ -112,7 +75,7 @@ def method(
     several_ends: bool,
     launches: tuple[int, float] = (1, 0.0),
     epochs: int = 1,
-    floors: Iterable[tuple[FloorKey, Floor]] = (),
+    has_floors: bool = True,
     own: Sequence[str] = (),
     chosen: Chosen | None = None,
 ) -> tuple[Fact, ...]:
@@ -126,26 +89,21 @@ def method(
     chosen: what was planned.
     """
     fits = {"pieces_most": PIECES_MOST, "sizes_least": SIZES_LEAST, "tolerance": TOLERANCE}
-    disturbed = {"disturbed_share": DISTURBED_SHARE, "wake_times": WAKE_TIMES, "wake_us": WAKE_NS / 1000}
     are_fitted = any(file.fits is not None for file in patterns.values())
     measured = {
-        "What is timed": say("method.times", open_loops=_of_open_loops(patterns)),
+        "Loops": _of_open_loops(patterns),
         "Models": say("method.loggp", **fits) if are_fitted else "",
-        "Ranked by": say("method.ranking", ranked=_ranked(patterns, chosen or {})),
-        "Replication": say("method.launches"),
+        "Ranked by": _ranked(patterns, chosen or {}),
+        "Values": say("method.launches"),
         "Intervals": _intervals(*launches, epochs),
         "Tails": say("method.tails", tail_samples=TAIL_SAMPLES),
         "Several ends": say("method.endpoints") if several_ends else "",
-        "Floor": _floor(floors),
+        "Floor": say("method.floor") if has_floors else say("method.no_floor"),
     }
     beside = {
-        say("method.processors_title"): say("method.processors"),
-        "What hinders": say("method.disturbed", **disturbed),
-        say("method.machine_title"): say("method.machine"),
-        say("method.work_title"): say("method.work"),
+        "Disturbed": say("method.disturbed", disturbed_share=DISTURBED_SHARE),
         "By whom": _by_whom(own),
         "Defaults": say("method.defaults"),
-        "Chosen by a reader": say("method.compare_by"),
         "Units": say("method.units"),
     }
     return (*facts_of(measured), *verdicts, *facts_of(beside))

@@ -35,8 +35,8 @@ def natives_section(runs: NativeRuns | None) -> Region | None:
 
 def blocks_of(runs: NativeRuns) -> Iterator[Block]:
     """Yield the tables and the notes below them."""
-    if runs.pairs:
-        yield plain_table(say("natives.table"), HEADS, _main(runs.pairs))
+    if runs.pairs or runs.absent:
+        yield plain_table(say("natives.table"), HEADS, (*_main(runs.pairs), *_absent(runs)))
     if any(row.parts for row in runs.pairs):
         yield plain_table(say("natives.parts_table"), PART_HEADS, _parts(runs.pairs))
     yield from map(plain, _notes(runs))
@@ -97,6 +97,11 @@ def _main(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
         )
 
 
+def _absent(runs: NativeRuns) -> Iterator[tuple[str, ...]]:
+    for one in runs.absent:
+        yield ", ".join(one.layers), "", one.tool, "-", "-", "-", "", f"not run: {one.reason}"
+
+
 def _parts(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         if row.parts:
@@ -119,8 +124,6 @@ def _notes(runs: NativeRuns) -> Iterator[str]:
         for said in (row.cell.more, row.cell.note)
         if said
     )
-    for one in runs.absent:
-        yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
     for row in rows:
         if row.reason and row.rounds:
             yield say(

@@ -354,12 +354,20 @@ def _shared_memory(data: Dataset) -> str:
 
 
 def _environment(data: Dataset) -> str:
-    """Say which variables endpoints were given: each list once, with its hosts."""
-    hosts: dict[str, dict[str, None]] = defaultdict(dict)
+    """Say which variables endpoints were given: those of all once, then what some had beside."""
+    hosts: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for host in (host for record in data.records for host in record.environment):
         given = (f"{name}={value}" if name in STEERING else name for name, value in sorted(host.variables.items()))
-        hosts[say("provenance.environment", names=given)][host.host] = None
-    return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
+        hosts[tuple(given)][host.host] = None
+    if not hosts:
+        return ""
+    common = [name for name in next(iter(hosts)) if all(name in given for given in hosts)]
+    more = (
+        say("provenance.environment_of", hosts=list(names), names=[name for name in given if name not in common])
+        for given, names in hosts.items()
+        if len(given) > len(common)
+    )
+    return "; ".join((say("provenance.environment", names=common), *more))
 
 
 def told_command(data: Dataset, verb: str, *given: str) -> str:
@@ -460,24 +468,23 @@ def fact_tables(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[Lau
     return tuple(table for table in every if table.lines)
 
 
-def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
+def host_table(data: Dataset) -> Table:
     """Return every host's fingerprint: of the first one all, of another one what is otherwise there."""
-    found = []
+    lines: list[tuple[str, str, str]] = []
     first = data.nodes[0] if data.nodes else None
     for node in data.nodes:
         values = {key: getattr(node, key) for key, _ in NODE_FACTS}
-        name = node.host
         if first is not None and node is not first:
             values = {key: _apart(value, getattr(first, key)) for key, value in values.items()}
             values = {key: value for key, value in values.items() if value is not _SAME}
-            name = f"{words.isolated(node.host)}, as {words.isolated(first.host)}{' but for' if values else ''}"
-        facts = (
-            Fact(name=title, text=plain(values[key]))
+            rest = say("provenance.as_first", first=words.isolated(first.host))
+            lines.append((node.host, say("provenance.rest") if values else say("provenance.every"), rest))
+        lines += (
+            (node.host, title, plain(values[key]))
             for key, title in NODE_FACTS
             if key in values and (values[key] or key not in _WHERE_NEEDED)
         )
-        found.append((name, tuple(facts)))
-    return tuple(found)
+    return plain_table(say("provenance.hosts_title"), ("host", "fact", "value"), lines)
 
 
 _SAME = object()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.make import lede, listed, plain, words_column
@@ -21,7 +21,6 @@ from cadge_analysis.blocks.model import (
     Span,
     Table,
     TableLine,
-    Text,
 )
 
 
@@ -34,7 +33,7 @@ def layers(lines: tuple[TableLine, ...]) -> Region:
     heads = ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points")
     columns = tuple(map(words_column, heads))
     table = Table(label="Layers", role="plain layers", columns=columns, lines=lines, fits=True)
-    more = " ".join(_say(f"layers.{name}") for name in ("calls", "work", "state"))
+    more = " ".join(_say(f"layers.{name}") for name in ("calls", "work"))
     text = lede(_say("layers.lede"), more)
     return Region(id="layers", title=_say("layers.title"), blocks=(text, table))
 
@@ -57,9 +56,7 @@ def method(facts: tuple[Fact, ...], families: Table) -> Region:
     return Region(id="method", title="Method", blocks=(lede(_say("method.lede")), Facts(facts), *judged))
 
 
-def provenance(
-    sheet: Sheet, tables: Sequence[Table] = (), hosts: Iterable[tuple[str, tuple[Fact, ...]]] = ()
-) -> Region:
+def provenance(sheet: Sheet, tables: Sequence[Table] = (), hosts: Table | None = None) -> Region:
     """Return what was run, of which code, on which machines."""
     command: tuple[Block, ...] = ()
     if sheet.command:
@@ -68,18 +65,12 @@ def provenance(
         id="provenance",
         title="Provenance",
         blocks=(
-            lede(_say("provenance.lede")),
             *command,
             Facts(sheet.facts),
             *tables,
-            *(_host(host, facts) for host, facts in hosts),
+            *((Fold(summary=(Span(_say("hosts")),), blocks=(hosts,)),) if hosts and hosts.lines else ()),
         ),
     )
-
-
-def _host(host: str, facts: tuple[Fact, ...]) -> Block:
-    spans = (Span("Host "), Span(host, role="bdi"))
-    return Fold(summary=spans, blocks=(Facts(facts),)) if facts else Text(spans)
 
 
 # ---- the first screen: what changed, the answer, how sure it is, and what the run leaves open ----

@@ -118,4 +118,4 @@ def test_stolen_time_is_told_of_launches_not_of_their_hosts(data: Dataset) -> No
     title = "Time was stolen by the hypervisor"
     (found,) = [one for one in limits(page) if one.title == title]
     assert found.size == f"{len(records)} of {len(records)} launches (100\u202f%)"
-    assert "at worst 2" in found.text
+    assert "2.0\u202f% at worst" in found.text

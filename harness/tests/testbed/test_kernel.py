@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from agent_helpers import CAMPAIGN, Agent, Start, block_here, host_process, one, wait_until
-from testbed_helpers import AGENT, make_launch
+from testbed_helpers import AGENT, BUILT, make_launch, processes, read_json, signal_processes
 
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
@@ -118,12 +119,16 @@ def test_what_killed_agents_left_is_restored(pair: Pair, emulated: Testbed, tmp_
     assert not (tmp_path / "kernel").exists()
 
 
-@pytest.mark.parametrize("how", ["lease", "term", "kill and clean"])
+@pytest.mark.parametrize("how", ["stop", "lease", "term", "kill and clean"])
 def test_an_agent_that_ends_early_restores(start: Start, here: Testbed, how: str, tmp_path: Path, machine: str) -> None:
-    agent = start(block_here(here, with_values(one("l1", mode="hang"), {OF_MACHINE: "2"})))
+    mode = {"sleep_ms": 500} if how == "stop" else {"mode": "hang"}
+    agent = start(block_here(here, with_values(one("l1", **mode), {OF_MACHINE: "2"}), one("l2")))
     agent.until("launch_started")
     wait_until(lambda: MACHINE_FILE.read_text().strip() == "2")
-    if how == "lease":
+    if how == "stop":
+        agent.say(stop="enough")
+        assert set(agent.records()) == {"l1"}
+    elif how == "lease":
         assert agent.process.stdin
         agent.process.stdin.close()
     elif how == "term":
@@ -158,6 +163,72 @@ def first_build(agent: Agent) -> Path:
     """Return the build that an agent was given."""
     words = [str(word) for word in agent.process.args]  # type: ignore[union-attr]
     return Path(words[words.index("--build") + 1])
+
+
+@pytest.mark.skipif(not (BUILT / "layers/sockets-tcp.so").exists(), reason="nothing is built")
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [("local", OF_MACHINE, "2"), pytest.param("emulated", OF_HOST, SMALL, marks=pytest.mark.long)],
+)
+def test_a_campaign_whose_controller_and_agents_are_killed_goes_on(
+    request: pytest.FixtureRequest, state: Path, tmp_path: Path, kind: str, name: str, value: str
+) -> None:
+    assert state is not None
+    host = "h1" if kind == "emulated" and request.getfixturevalue("emulated") else None
+    before = values(host)
+    launches = 9 if host else 2
+    asked = ["--layers", "sockets-tcp", "--patterns", "stream", "--launches", f"{launches}", "--testbed", kind]
+    asked += ["--places", "between" if host else "within", "--duration", "300ms", "--mode", "block", "--no-queue"]
+    first = cadge(tmp_path, "ab", "default", f"{name}={value}", *asked)
+    results = tmp_path / "results"
+
+    def agents(number: int) -> None:
+        signal_processes(number, tuple(path.name for path in results.iterdir()), "agent.pyz", "run")
+
+    def stopped_while_set() -> bool:
+        """Stop the agents where they have set the value, and the controller, which would clean up after them."""
+        assert first.poll() is None
+        if value not in values(host).split("; "):
+            return False
+        first.send_signal(signal.SIGSTOP)
+        agents(signal.SIGSTOP)
+        if value in values(host).split("; "):
+            return True
+        agents(signal.SIGCONT)
+        first.send_signal(signal.SIGCONT)
+        return False
+
+    wait_until(stopped_while_set, 60)
+    [campaign] = results.iterdir()
+    agents(signal.SIGKILL)
+    first.kill()
+    first.communicate()
+    wait_until(lambda: not processes(campaign.name), 60)
+    assert value in values(host).split("; ")
+    again = cadge(tmp_path, "resume", "--no-queue", "--no-report", "--fail-on", "slower", "--json")
+    said, _ = again.communicate(timeout=300)
+    assert values(host) == before
+    answer = json.loads(said)
+    found = [read_json(path) for path in sorted((campaign / "launches").glob("*.json"))]
+    set_there = [one["kernel"] for one in found if one["launch"]["settings"]]
+    hosts = ["h1", "h2"] if host else ["localhost"]
+    old = before.split("; ")[0 if host else 1]
+    one = {"before": {name: old}, "during": {name: value}, "after": {name: value}}
+    assert set_there == [[{"host": each, **one} for each in hosts]] * launches
+    assert not any("kernel" in one for one in found if not one["launch"]["settings"])
+    [cell] = answer["data"]["comparison"]["pairs"]
+    if host:
+        assert cell["measured_ratio"] < 0.7
+        withheld = answer["data"]["comparison"]["withheld"]  # where other work disturbed too many launches
+        assert (cell["verdict"], answer["code"]) == (("cannot tell", 5) if withheld else ("slower", 8))
+
+
+def cadge(folder: Path, *argv: str) -> subprocess.Popen[str]:
+    """Start a command with a store, a queue and a home of its own: another campaign would restore what was left."""
+    own = {"NO_COLOR": "1", "CADGE_LOCK": str(folder / "lock"), "HOME": str(folder)}
+    words = [sys.executable, "-m", "cadge_cli.cli", *argv, "--results", str(folder / "results")]
+    with (folder / "log").open("a") as log:
+        return subprocess.Popen(words, env=os.environ | own, stdout=subprocess.PIPE, stderr=log, text=True)
 
 
 def test_a_journal_of_an_earlier_boot_is_dropped(start: Start, here: Testbed, tmp_path: Path, machine: str) -> None:

@@ -195,7 +195,7 @@ def test_every_kind_of_figure_has_a_title_a_description_and_its_numbers(drawn: d
             ids = {node.attrs["id"]: node for node in figure.walk() if "id" in node.attrs}
             assert figure.one("h3").text == ids[titled].text, which
             assert re.search(r"\d", ids[described].text), f"{which}: a description has numbers"
-            assert figure.one("figcaption").text.endswith("."), which
+            assert all(caption.text.endswith(".") for caption in figure.all("figcaption")), which
             table = figure.one("table", class_="numbers")
             heads, rows = table.one("thead").all("th"), table.one("tbody").all("tr")
             assert rows, which

@@ -19,9 +19,9 @@ from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
-from cadge_analysis.page.parts.answers import answers
+from cadge_analysis.page.ranked import pictured
 from cadge_analysis.page.views import of_campaign, page
-from cadge_analysis.stats.beside_native import MARK, tax_note, tax_text
+from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, read
 from cadge_results import Campaign, FormatError, LayerFile
@@ -93,10 +93,6 @@ def test_what_is_said(campaign: Campaign) -> None:
     [cell] = marked(campaign).values()
     [known] = data.plan.beside_native["mpi-p2p"]
     assert tax_text(cell, known) == SAYS
-    note = tax_note(cell, known)
-    assert note.startswith(f"{MARK} mpi-p2p: {SAYS} (2026-11, Open MPI 4.1.4)")
-    assert "`cadge crosscheck --layers mpi-p2p` measures it here" in note
-    assert "`cadge layers mpi-p2p` names the cause" in note
     one = known.model_copy(update={"ratio": (0.78, 0.78)})
     assert tax_text(cell, one) == say("stats", "beside_native.plain_rate", ratio="1.28")
 
@@ -112,13 +108,10 @@ def test_a_time_is_told_as_a_time(tmp_path: Path) -> None:
 def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
     comparison = compare(read(campaign))
     verdicts = judged(comparison)
-    _, found = answers(comparison, verdicts)
-    taxed = [one for one in found if MARK in "".join(span.text for span in one.spans) or MARK in one.more]
-    assert taxed
-    for one in taxed:
-        assert "within one host" in one.topic
-        assert f"mpi-p2p{MARK}" in one.more
-        assert SAYS in "".join(span.text for span in one.spans)
+    picture = pictured(comparison)
+    taxed = {(one.place, bar.name) for one in picture.questions for bar in one.bars if MARK in bar.marks}
+    assert taxed == {("within", "mpi-p2p")}
+    assert [note.mark for note in picture.notes if note.mark == MARK] == [MARK]
     built = page(comparison, of_campaign(generated="now"))
     lines = [line for table in tables_of(sections(built)) for line in table.lines]
     details = {

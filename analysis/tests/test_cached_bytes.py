@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from cadge_analysis.page.parts.answers import cached_bytes
+from cadge_analysis.page.ranked import cached_bytes
 from cadge_analysis.stats.load import read
 
 

@@ -14,11 +14,11 @@ import synthetic
 from pageparts import limits, listed, texts
 
 from cadge_analysis import report
-from cadge_analysis.blocks.make import every, tables_of
+from cadge_analysis.blocks.make import every, panels_of, tables_of
 from cadge_analysis.blocks.markdown import escaped
 from cadge_analysis.blocks.model import Block, Facts, Figure, Matrix, PageDocument
-from cadge_analysis.blocks.plain import cells_wide, harmless
-from cadge_analysis.blocks.text import WIDE, _command, wrapped
+from cadge_analysis.blocks.plain import cells_wide, harmless, wrapped
+from cadge_analysis.blocks.text import WIDE, _command
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import read
 
@@ -48,7 +48,8 @@ def every_text(page: PageDocument) -> list[str]:
     return [
         page.deck,
         *texts(page, "opening"),
-        *listed(page, "answers"),
+        *(one.headline for one in panels_of(page.blocks)),
+        *(bar.name for one in panels_of(page.blocks) for bar in one.bars),
         *(one.title for one in limits(page)),
         *listed(page, "cannot"),
         *cells_of(page.blocks),

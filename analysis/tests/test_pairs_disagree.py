@@ -15,12 +15,14 @@ import synthetic
 from pageparts import sections
 
 from cadge_analysis import export, units
+from cadge_analysis.blocks import bars
 from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.ranked import Picture
 from cadge_analysis.cells import shown
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
-from cadge_analysis.page import picture, verdict_words
 from cadge_analysis.page.parts import ablation_table
+from cadge_analysis.page.ranked import pictured
 from cadge_analysis.page.views import of_campaign, page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.rounds import RoundKey
@@ -98,7 +100,6 @@ def test_verdicts_say_it_in_table_sentence_and_export(tmp_path: Path, second: Se
     row = next(row for row in comparison.rows if row.cell.point_id == one.cell.point_id)
     value = shown.verdict_value(one, row, verdicts)
     assert (units.PAIRS_DISAGREE in value.detail) is says
-    assert (units.PAIRS_DISAGREE in verdict_words.beside_baseline(verdicts, comparison.rows)) is says
     assert verdicts.tails is not None
     assert (units.PAIRS_DISAGREE in shown.tail_verdict_value(row, verdicts).detail) is says
     stream = io.StringIO()
@@ -135,11 +136,11 @@ def test_the_picture_in_the_terminal_marks_it(
     tmp_path: Path, second: Sequence[int], says: bool, columns: int, unicode: bool
 ) -> None:
     hook = in_rounds(second, lambda known: known["kind"] == "floor")
-    found = picture.pictured(compare(read(made(tmp_path, hook, layers=("sockets-tcp",), floors=True))))
+    found = pictured(compare(read(made(tmp_path, hook, layers=("sockets-tcp",), floors=True))))
     assert [bar.pairs_disagree for one in found.questions for bar in one.bars] == [says]
-    assert picture.Picture.of(found.stored()) == found
-    lines = picture.lines(found, most=12, columns=columns, unicode=unicode)
-    assert any(line.endswith(f"floor{picture.DOUBT}") for line in lines) is says
+    assert Picture.of(found.stored()) == found
+    lines = bars.lines(found, most=12, columns=columns, unicode=unicode)
+    assert any(line.endswith(f"floor{bars.DOUBT}") for line in lines) is says
     assert any(units.PAIRS_DISAGREE in line for line in lines) is says
     assert max(map(len, lines)) <= columns
     assert len(lines) <= 12

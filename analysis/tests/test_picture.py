@@ -10,11 +10,12 @@ import pytest
 import synthetic
 
 from cadge_analysis import report, units
+from cadge_analysis.blocks import bars
 from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.plain import cells_wide
+from cadge_analysis.blocks.ranked import Bar, Picture, PicturedQuestion
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page import picture
-from cadge_analysis.page.picture import Bar, Picture, PicturedQuestion
+from cadge_analysis.page.ranked import pictured
 from cadge_analysis.stats import compare, load
 
 ORDER = (5, 0, 9, 3, 11, 1, 7, 2, 10, 4, 8, 6)  # no round is like the one before
@@ -56,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> load.Dataset:
 
 @pytest.fixture(scope="module")
 def found(data: load.Dataset) -> Picture:
-    return picture.pictured(compare.compare(data))
+    return pictured(compare.compare(data))
 
 
 def test_its_numbers_are_those_of_the_reports_tables(data: load.Dataset, found: Picture) -> None:
@@ -73,9 +74,9 @@ def test_its_numbers_are_those_of_the_reports_tables(data: load.Dataset, found: 
             shown[dict(line.data)["point"]] = {key: cell.text for key, cell in values.items()} | {
                 f"{key} raw": cell.raw for key, cell in values.items()
             }
-    bars = [(bar, one) for one in found.questions for bar in one.bars]
-    assert len(bars) == 2 * len(TOOK)
-    for bar, question in bars:
+    every = [(bar, one) for one in found.questions for bar in one.bars]
+    assert len(every) == 2 * len(TOOK)
+    for bar, question in every:
         row = shown[bar.point_id]
         scale = 1000 if question.unit == "µs" else 1
         assert bar.value is not None
@@ -98,13 +99,13 @@ def test_what_is_best_stands_first_and_who_leads_is_marked(found: Picture) -> No
     assert [bar.name for bar in stream.bars][-3:] == ["mpi-p2p", "rdma-ucx", "sockets-tcp"]
     values = [bar.value or 0 for bar in stream.bars]
     assert values == sorted(values, reverse=True)
-    drawn = picture.lines(found, most=30, unicode=False)
+    drawn = bars.lines(found, most=30, unicode=False)
     assert [line.split()[1] for line in drawn if line.startswith("*")][:2] == [bar.name for bar in rpc.bars[:2]]
 
 
 def test_few_launches_are_a_first_look_and_no_layer_leads(tmp_path: Path) -> None:
     for launches, is_first in ((5, True), (6, False)):
-        of_few = picture.pictured(compare.compare(data_of(tmp_path / str(launches), launches=launches)))
+        of_few = pictured(compare.compare(data_of(tmp_path / str(launches), launches=launches)))
         assert {bar.launches for one in of_few.questions for bar in one.bars} == {launches}
         assert of_few.conclusion.startswith("A first look") == is_first
         if is_first:
@@ -117,23 +118,23 @@ def test_a_layer_without_a_number_is_named(tmp_path: Path) -> None:
         if synthetic.flat(point)["layer"] == "mpi-p2p":
             attempt["checks"] = [{"name": "payload", "ok": False, "detail": "byte 3 differs"}]
 
-    of_few = picture.pictured(compare.compare(data_of(tmp_path, attempt_hook=fails)))
+    of_few = pictured(compare.compare(data_of(tmp_path, attempt_hook=fails)))
     for one in of_few.questions:
         assert [(bar.name, bar.value, bar.why) for bar in one.bars if bar.value is None] == [
             ("mpi-p2p", None, "unsound")
         ]
-    assert sum("mpi-p2p (unsound)" in line for line in picture.lines(of_few, most=30)) == 2
+    assert sum("mpi-p2p (unsound)" in line for line in bars.lines(of_few, most=30)) == 2
 
 
 def test_without_a_question_or_a_number_it_says_so_or_nothing(tmp_path: Path) -> None:
     streams = {"patterns": (("stream", 16),), "waits": ("block",)}  # which no first screen asks for
-    measured = picture.pictured(compare.compare(data_of(tmp_path / "streams", **streams)))
-    assert picture.lines(measured, most=15) == []
-    nothing = picture.pictured(compare.compare(data_of(tmp_path / "nothing", lost=lambda _launch: True)))
-    assert (nothing.questions, len(picture.lines(nothing, most=15))) == ((), 1)
+    measured = pictured(compare.compare(data_of(tmp_path / "streams", **streams)))
+    assert bars.lines(measured, most=15) == []
+    nothing = pictured(compare.compare(data_of(tmp_path / "nothing", lost=lambda _launch: True)))
+    assert (nothing.questions, len(bars.lines(nothing, most=15))) == ((), 1)
 
 
-def drawn_picture(bars: int, questions: int) -> Picture:
+def drawn_picture(many: int, questions: int) -> Picture:
     """Return one whose bars take 1, 2, 3 and so on, in the 2nd question with very long names."""
     return Picture(
         questions=tuple(
@@ -147,7 +148,7 @@ def drawn_picture(bars: int, questions: int) -> Picture:
                 floor=0.5,
                 bars=tuple(
                     Bar(name=f"{'long-' * 12 * (at == 1)}layer{number}", point_id="", value=number, low=1, high=1e6)
-                    for number in range(1, bars + 1)
+                    for number in range(1, many + 1)
                 ),
             )
             for at in range(questions)
@@ -166,15 +167,15 @@ def drawn_picture(bars: int, questions: int) -> Picture:
     ],
 )
 def test_a_heading_names_its_quantity_as_long_as_there_is_room(columns: int, heading: str) -> None:
-    assert picture.lines(drawn_picture(2, 1), most=15, columns=columns)[0].rstrip() == heading
+    assert bars.lines(drawn_picture(2, 1), most=15, columns=columns)[0].rstrip() == heading
 
 
 @pytest.mark.parametrize("unicode", [True, False])
 @pytest.mark.parametrize("columns", [20, 40, 59, 60, 80, 100, 200])
 def test_it_keeps_within_its_lines_and_columns(columns: int, unicode: bool) -> None:
     for most in (15, 30):
-        for bars, questions in ((1, 1), (5, 2), (27, 4), (9, 12)):
-            drawn = picture.lines(drawn_picture(bars, questions), most=most, columns=columns, unicode=unicode)
+        for many, questions in ((1, 1), (5, 2), (27, 4), (9, 12)):
+            drawn = bars.lines(drawn_picture(many, questions), most=most, columns=columns, unicode=unicode)
             assert len(drawn) <= most
             assert max(map(cells_wide, drawn)) <= columns
             assert unicode or all(line.isascii() for line in drawn)
@@ -182,16 +183,16 @@ def test_it_keeps_within_its_lines_and_columns(columns: int, unicode: bool) -> N
 
 
 def test_bars_are_as_long_as_their_values(found: Picture) -> None:
-    drawn = picture.lines(drawn_picture(4, 1), most=15, columns=100, unicode=False)
+    drawn = bars.lines(drawn_picture(4, 1), most=15, columns=100, unicode=False)
     lengths = [line.count("#") for line in drawn[1:5]]
     assert lengths[3] > 20
     assert lengths == [round(lengths[3] * number / 4) for number in (1, 2, 3, 4)]
     # 60 times as long, and yet it can be seen
-    assert min(line.count("#") for line in picture.lines(found, most=15, unicode=False)[1:6]) == 1
+    assert min(line.count("#") for line in bars.lines(found, most=15, unicode=False)[1:6]) == 1
 
 
 def test_what_there_is_no_line_for_is_counted() -> None:
-    drawn = picture.lines(drawn_picture(27, 4), most=30, columns=80)
+    drawn = bars.lines(drawn_picture(27, 4), most=30, columns=80)
     shown = [line.split()[0] for line in drawn if line.split()[0].startswith("layer")]
     assert shown == [f"layer{number}" for number in range(1, len(shown) // 3 + 1)] * 3  # of the second question: long-
     (left,) = {line for line in drawn if "more" in line and "long" not in line}
@@ -215,7 +216,7 @@ def test_what_there_is_no_line_for_is_counted() -> None:
     ],
 )
 def test_a_terminal_that_has_ascii_alone(encoding: str | None, environment: dict[str, str], reads: bool) -> None:
-    assert picture.reads_unicode(encoding, environment) is reads
+    assert bars.reads_unicode(encoding, environment) is reads
 
 
 def test_it_is_handed_on_as_plain_data(found: Picture) -> None:

@@ -69,7 +69,7 @@ ALTERED = {
     "the embedded data": (r'("by_launch":\{"\d+":)\d', r"\g<1>99", "data, cells, "),
     "a chart": (r'(<svg class="chart".*? d="M)\d', r"\g<1>99", "chart"),
     "a chart's text": (r'(<svg class="chart".*?<text[^>]*>)\d', r"\g<1>99", "chart"),
-    "a sentence": (r'(<ul class="answers">.*?<strong>)\d', r"\g<1>99", "answer: li"),
+    "a sentence": (r'(<figure class="ranking">.*?<h3>[^<]*?)\d', r"\g<1>99", "answer: h3"),
     "a verdict": (r"(data-f=\"verdict\".*?)faster", r"\g<1>slower", "verdict"),
 }
 
@@ -92,7 +92,7 @@ REMOVED = {
     "a table": (r'<table class="plain numbers".*?</table>', 12, "Numbers: "),
     "a block": (r'<section id="floors">.*?</section>', 12, "floors: "),
     "a figure": (r'<svg class="chart".*?</svg>', 75, "chart "),
-    "a sentence": (r'(?<=<ul class="answers">).*?</li>', 1, "answer: li"),
+    "a sentence": (r"(?<=</em>)\s*<h3>.*?</h3>", 1, "answer: h3"),
     "a cell of the data": (r'\{"point_id":"86c3ede43d1cf18d".*?\},(?=\{)', 16, "data, cells, 86c3ede43d1cf18d, "),
 }
 """By what is removed: its places, and how their names begin or go on."""

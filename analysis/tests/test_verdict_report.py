@@ -20,9 +20,8 @@ from scipy.stats import false_discovery_control, wilcoxon
 from test_campaign_verdicts import BASE, made, world
 from wordcount import words_of
 
-from cadge_analysis import export, messages, report
+from cadge_analysis import export, report
 from cadge_analysis.messages import say
-from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign
 
 LAUNCHES = 12
@@ -110,13 +109,11 @@ def test_verdicts_are_those_of_another_program(campaign: Campaign, root: pagerea
 
 
 def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node) -> None:
-    rpc, stream = root.one("ul", class_="answers").all("li")
-    for answer, of in ((rpc, "p50 (lower is better)"), (stream, "rate (higher is better)")):
-        assert "Leading group of 2: native-" in answer.text
-        assert messages.say("findings", "verdict_words.group", alike="", few="", launches_most=12) in answer.text
-        assert f"Against {BASE}, as a ratio of {of}: 2 faster: native-" in answer.text
-        assert "1 slower: mpi-p2p " in answer.text
-        assert "1 the same within 5\u202f%: rdma-ucx " in answer.text
+    rpc, stream = root.all("figure", class_="ranking")[:2]
+    for panel in (rpc, stream):
+        assert panel.one("h3").text.startswith(("2-way tie: native-", "2-way tie within 5\u202f%: native-"))
+        assert panel.one("h3").text.endswith(f"faster than {BASE}")
+        assert [row.one("bdi").text[:7] for row in panel.all("tr", class_="leads")] == ["native-"] * 2
     assert say("sections", "open") in root.text
     assert "are undecided. Each row" not in root.text, "all was decided"
 
@@ -125,9 +122,9 @@ def test_one_that_leads_alone_is_called_what_its_pattern_says(tmp_path: Path) ->
     layers = (BASE, "native-ucx", "mpi-p2p")
     path = tmp_path / "r.html"
     report.build(made(tmp_path / "store", layers=layers, sizes=(8,), patterns=(("rpc", 1),)).path, path)
-    [answer] = pagereader.read(path.read_text()).one("ul", class_="answers").all("li")
-    assert "Leading group" not in answer.text
-    assert f"Against {BASE}, as a ratio of p50 (lower is better): 1 faster: native-ucx 0.800\u00d7 [" in answer.text
+    said = pagereader.read(path.read_text()).all("figure", class_="ranking")[0].one("h3").text
+    assert said.startswith("native-ucx leads: ")
+    assert said.endswith(f"1.25\u00d7 faster than {BASE}")
 
 
 def test_the_method_says_what_was_done(root: pagereader.Node) -> None:
@@ -177,11 +174,6 @@ def test_a_case_whose_baseline_failed_cannot_be_told(tmp_path: Path) -> None:
     cells = {(row.layer, row.case.split("/")[2]): row.fields["verdict"] for row in pagereader.full_rows(root)}
     assert (cells["native-ucx", "8"].text, cells["native-ucx", "4096"].text) == ("? undecided", "\u25b2 faster")
     assert cells["native-ucx", "8"].smalls == [say("cells", "shown.no_launch_both_gave")]
-    [answer] = root.one("ul", class_="answers").all("li")
-    unknown = Verdict.UNKNOWN.word
-    assert (
-        f"Against {BASE}, as a ratio of p50 (lower is better): 2 {unknown}: mpi-p2p (no launch of both" in answer.text
-    )
     assert f"2 of 6 comparisons with {BASE} are undecided" in root.one("ul", class_="cannot").text
 
 

@@ -17,7 +17,7 @@ from cadge_analysis.blocks.model import Remark, Remarks, Span, Text
 from cadge_analysis.messages import say
 from cadge_analysis.page.beside import _remarks
 from cadge_analysis.page.parts.remarks import _floors
-from cadge_analysis.page.parts.warned import headline, stops, validity, warned
+from cadge_analysis.page.parts.warned import caution, headline, validity, warned
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.versus.against import SideComparison
@@ -34,8 +34,10 @@ def test_the_widest_stands_first_and_what_stops_before_all() -> None:
     found = warned([narrow, note, wide, stop], [])
     assert [one.title for one in found] == ["stop", "0.9", "0.1", "note"]
     assert [one.anchor for one in found] == [f"warning-{n}" for n in (1, 2, 3, 4)]
-    (line,) = stops(found)
-    assert [one.href for one in line.spans if one.text == "stop"] == ["#warning-1"]
+    (line,) = caution(found)
+    links = [(one.text, one.href) for one in line.spans if one.href]
+    assert links == [("stop", "#warning-1"), ("0.9", "#warning-2"), ("0.1", "#warning-3")]
+    assert caution((note,)) == ()
     shown = [one.remarks for one in every((validity("", found),)) if isinstance(one, Remarks)]
     assert shown == [found[:3], found[3:]]
     assert headline(found) == f"{messages.say('remarks', 'warned.reserve')}: 1 serious problem, 2 warnings, 1 note"

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from cadge_analysis.blocks.lines import FlatTable, lines_of_page
 from cadge_analysis.blocks.model import CHOSEN, ONSCREEN, Column, PageDocument, Span, Text
-from cadge_analysis.blocks.plain import harmless
-from cadge_analysis.blocks.text import CELL_SHARE, WIDE, wrapped
+from cadge_analysis.blocks.plain import harmless, wrapped
+from cadge_analysis.blocks.text import CELL_SHARE, WIDE
 
 _LOOKS = "how it looks"
 _PROGRAMS = "for programs"
@@ -28,6 +28,9 @@ NEVER = {
     **dict.fromkeys(("Table.heads", "TableCell.bar", "Reply.bar", "PageDocument.styles"), _LOOKS),
     **dict.fromkeys(("Span.href", "Region.id", "Region.short", "Region.part", "Remark.anchor"), _LINKED),
     **dict.fromkeys(("Figure.name", "StackedFigure.name", "PanelFigure.name", "PageDocument.part_of"), _LINKED),
+    **dict.fromkeys(("Bar.point_id", "PicturedQuestion.wait", "PicturedQuestion.better"), _PROGRAMS),
+    "Chooser.name": _LINKED,
+    "PanelNote.drawn": _LOOKS,
     "PageDocument.sheet": "the section on provenance tells it",
 }
 """Fields that no reader reads in any edition, and why."""
@@ -35,6 +38,7 @@ IN_HTML_ALONE = {
     **dict.fromkeys(
         ("Figure.keys", "Figure.small_title", "Figure.small", "PanelFigure.key", "PanelFigure.keys"), _DRAWN
     ),
+    "Chooser.keys": _DRAWN,
     **dict.fromkeys(("StackedFigure.parts", "StackedFigure.label"), _DRAWN),
     **dict.fromkeys(("PageDocument.kicker", "PageDocument.sections"), _LINKED),
     **dict.fromkeys(("Table.label", "Region.label", "Command.label", "Reply.spoken"), "for who hears the page"),

@@ -45,11 +45,12 @@ import test_why
 from scaled import scaled
 
 from cadge_analysis import report
+from cadge_analysis.blocks.bars import ascii_text, lines
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.page import beside, last_time, pages, paper
 from cadge_analysis.page import history as history_page
 from cadge_analysis.page.parts import ablation_table
-from cadge_analysis.page.picture import ascii_text, lines, pictured
+from cadge_analysis.page.ranked import pictured
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
 from cadge_analysis.study.views import page_of

@@ -44,7 +44,7 @@ class MadeReport:
 def closing_of(campaign: Campaign, data: Dataset | None = None) -> dict[str, Any]:
     """Return what the end of a campaign shows, as plain data. data: the campaign, where it was read already."""
     from cadge_analysis.page.last_time import changed_since  # takes time to import, as do the others
-    from cadge_analysis.page.picture import pictured
+    from cadge_analysis.page.ranked import pictured
     from cadge_analysis.stats.compare import compare
     from cadge_analysis.stats.load import read
 
@@ -57,8 +57,9 @@ def closing_of(campaign: Campaign, data: Dataset | None = None) -> dict[str, Any
 
 def closing_lines(closing: Mapping[str, Any], output: Output, *, most: int) -> list[str]:
     """Return a picture of at most so many lines and what changed, for the terminal that the answer goes to."""
-    from cadge_analysis.blocks.text import wrapped
-    from cadge_analysis.page.picture import WIDE, Picture, ascii_text, lines, reads_unicode
+    from cadge_analysis.blocks.bars import WIDE, ascii_text, lines, reads_unicode
+    from cadge_analysis.blocks.plain import wrapped
+    from cadge_analysis.blocks.ranked import Picture
 
     stream = output.stdout
     is_terminal = stream is not None and stream.isatty()

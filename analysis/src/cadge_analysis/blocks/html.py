@@ -12,6 +12,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from cadge_analysis import units
 from cadge_analysis.blocks import layout
 from cadge_analysis.blocks.model import CHOSEN, Block, Data, PageDocument, Region
 from cadge_analysis.blocks.script import script, tidy
@@ -46,6 +47,8 @@ def environment(folder: Path | None = None) -> Environment:
         how_many=layout.how_many,
         heads_rules=layout.heads_rules,
         data=data,
+        sig3=units.sig3,
+        times=units.times,
     )
     made.tests["value"] = lambda cell: isinstance(cell, Value)
     made.globals["heads_most"] = layout.MOST

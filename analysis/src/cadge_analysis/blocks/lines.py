@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages
+from cadge_analysis.blocks import bars
 from cadge_analysis.blocks.model import (
     CHOSEN,
     GIST,
     ONSCREEN,
     Block,
+    Chooser,
     Column,
     Command,
     Fact,
@@ -38,10 +40,15 @@ from cadge_analysis.blocks.model import (
     TableLine,
     Text,
 )
+from cadge_analysis.blocks.ranked import PanelNote, Picture
 from cadge_analysis.cells.shown import Value
 
 say = partial(messages.say, "figures")
 
+DRAWN_WIDE = 96
+"""Columns of a drawing; Markdown sets it in by four."""
+IN_TEXT = {"shaded": "*", "bar": "[a, b]", "dashed": "floor"}
+"""What stands in text for how a page draws it."""
 DEEPEST = 6
 """Levels of headings that Markdown has."""
 
@@ -69,7 +76,14 @@ class FlatTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-Lines = Heading | Paragraph | ItemList | Command | FlatTable
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines that stay as they are, of at most `WIDE` columns."""
+
+    lines: tuple[str, ...]
+
+
+Lines = Heading | Paragraph | ItemList | Command | FlatTable | Drawing
 
 
 def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
@@ -95,6 +109,8 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield _flat(block)
             case Matrix():
                 yield _matrix(block)
+            case Picture():
+                yield from _panels(block)
             case Figure() | PanelFigure():
                 yield Heading(3, block.title)
                 yield Paragraph(block.caption.replace(CHOSEN, "") if isinstance(block, Figure) else block.note)
@@ -108,6 +124,8 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield Heading(inner, _span_text(one for one in block.summary if one.role != GIST))
                 yield Paragraph(_span_text(one for one in block.summary if one.role == GIST))
                 yield from lines_of(block.blocks, inner)
+            case Chooser():
+                pass
             case _:
                 yield Paragraph(block.caption)
 
@@ -124,7 +142,7 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
     """Leave out what says nothing: an empty sentence, a list or a table without a row."""
     for one in lines:
         match one:
-            case Heading() | Command():
+            case Heading() | Command() | Drawing():
                 yield one
             case Paragraph(text) if text:
                 yield one
@@ -132,6 +150,21 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
                 yield one
             case FlatTable() if one.rows:
                 yield one
+
+
+def _note(note: PanelNote) -> str:
+    mark = IN_TEXT[note.drawn] if note.drawn else note.mark
+    return f"{mark}: {note.text}" if mark else note.text
+
+
+def _panels(picture: Picture) -> Iterator[Lines]:
+    """Yield a picture's panels: the answer, what was asked, and the bars."""
+    for question, (asked, drawn) in zip(picture.questions, bars.panels(picture, columns=DRAWN_WIDE), strict=True):
+        yield Heading(3, question.headline)
+        yield Paragraph(asked)
+        yield Drawing(drawn)
+    yield Paragraph(picture.conclusion)
+    yield ItemList(tuple(map(_note, picture.notes)))
 
 
 def _span_text(spans: Iterable[Span]) -> str:

@@ -23,6 +23,7 @@ from cadge_analysis.blocks.model import (
     TableLine,
     Text,
 )
+from cadge_analysis.blocks.ranked import Picture, PicturedQuestion
 from cadge_analysis.cells.shown import Value
 
 say = partial(messages.say, "figures")
@@ -146,6 +147,11 @@ def region_of(blocks: Iterable[Block], name: str) -> Region | None:
 def items_of(blocks: Iterable[Block], role: str) -> tuple[Item, ...]:
     """Return the items of the lists of a role."""
     return tuple(item for one in every(blocks) if isinstance(one, Items) and one.role == role for item in one.items)
+
+
+def panels_of(blocks: Iterable[Block]) -> Iterator[PicturedQuestion]:
+    """Yield every ranked panel of a page, in order."""
+    return (question for one in every(blocks) if isinstance(one, Picture) for question in one.questions)
 
 
 def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:

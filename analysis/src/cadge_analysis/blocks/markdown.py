@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from cadge_analysis.blocks.lines import FlatTable, ItemList, Lines, Paragraph, filled
+from cadge_analysis.blocks.lines import Drawing, FlatTable, ItemList, Lines, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
 from cadge_analysis.blocks.plain import harmless
 
@@ -51,6 +51,8 @@ def _lines(block: Lines) -> Iterator[str]:
             yield from (f"- {escaped(item)}" for item in items)
         case Command(text):
             yield f"    {harmless(text)}"
+        case Drawing(lines):
+            yield from (f"    {line}" for line in lines)
         case FlatTable():
             if block.caption:
                 yield f"**{escaped(block.caption)}**"

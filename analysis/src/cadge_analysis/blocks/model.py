@@ -12,6 +12,7 @@ from functools import partial
 from markupsafe import Markup
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.ranked import Picture
 from cadge_analysis.cells.shown import Value
 
 say = partial(messages.say, "figures")
@@ -310,6 +311,14 @@ class PanelFigure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chooser:
+    """Series of which a reader may pick one out, in all figures of the region that this stands in."""
+
+    name: str
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
     """Blocks below a line that says what they are; closed on a screen, if it does not say otherwise.
 
@@ -403,6 +412,8 @@ Block = (
     | Figure
     | StackedFigure
     | PanelFigure
+    | Chooser
+    | Picture
     | Fold
     | Region
 )

@@ -33,3 +33,28 @@ def _wide(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
+    """Return a text in lines of at most `width` columns, each but the first behind `hanging`.
+
+    A word that is wider than a line is cut.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in said.split(" "):
+        room = f"{line} {word}" if line else word
+        if cells_wide(room) <= width:
+            line = room
+            continue
+        if line:
+            lines.append(line)
+            word = f"{hanging}{word}"
+        while cells_wide(word) > width:
+            at = len(word)
+            while cells_wide(word[:at]) > width:
+                at -= 1
+            lines.append(word[:at])
+            word = f"{hanging}{word[at:]}"
+        line = word
+    return [*lines, line]

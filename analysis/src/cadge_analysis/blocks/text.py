@@ -10,9 +10,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from cadge_analysis.blocks.lines import FlatTable, ItemList, Lines, Paragraph, filled
+from cadge_analysis.blocks.lines import Drawing, FlatTable, ItemList, Lines, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
-from cadge_analysis.blocks.plain import cells_wide, harmless
+from cadge_analysis.blocks.plain import cells_wide, harmless, wrapped
 
 WIDE = 100
 CELL_SHARE = 0.34
@@ -24,31 +24,6 @@ _UNDER = {1: "=", 2: "-"}
 def text(lines: Iterable[Lines], tables_wide: int = WIDE) -> str:
     """Return lines as an edition. tables_wide: how many columns of a terminal a table may take."""
     return "".join(f"{line}\n" for line in _spaced(filled(lines), tables_wide))
-
-
-def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
-    """Return a text in lines of at most `width` columns, each but the first behind `hanging`.
-
-    A word that is wider than a line is cut.
-    """
-    lines: list[str] = []
-    line = ""
-    for word in said.split(" "):
-        room = f"{line} {word}" if line else word
-        if cells_wide(room) <= width:
-            line = room
-            continue
-        if line:
-            lines.append(line)
-            word = f"{hanging}{word}"
-        while cells_wide(word) > width:
-            at = len(word)
-            while cells_wide(word[:at]) > width:
-                at -= 1
-            lines.append(word[:at])
-            word = f"{hanging}{word[at:]}"
-        line = word
-    return [*lines, line]
 
 
 def _spaced(blocks: Iterable[Lines], tables_wide: int) -> Iterator[str]:
@@ -72,6 +47,8 @@ def _lines(block: Lines, tables_wide: int) -> Iterator[str]:
                 yield from wrapped(f"- {harmless(item)}", WIDE, "  ")
         case Command(said):
             yield from _command(harmless(said))
+        case Drawing(lines):
+            yield from lines
         case FlatTable():
             yield from _table(block, tables_wide)
 

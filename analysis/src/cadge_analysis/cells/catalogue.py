@@ -421,7 +421,7 @@ def _read_with_care() -> Iterator[Entry]:
     """Yield what a reader has to know of a number, and why others are absent."""
 
     def calls(row: CellRow) -> str:
-        return shown.whose_calls(row.facts.caps, row.cell.case.file, row.cell.case.workload) if row.facts else ""
+        return shown.whose_calls(row.facts.caps, row.cell.case.file) if row.facts else ""
 
     def work(row: CellRow) -> str:
         return shown.work_done_by(row.facts, row.cell.case)

@@ -165,14 +165,22 @@ EMULATED_CALL_BYTES = 16
 """What a call that is made of messages carries behind its payload (DRV_RPC_TRAILER_BYTES of the driver's payload.h)."""
 
 
-def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) -> str:
+def wire_bytes(facts: LaunchFacts, file: PatternFile, workload: Workload) -> int | None:
+    """Return the bytes of a short message with what the driver and the layer put around it; None where that is nothing.
+
+    A message on the long path has no headers of its own beside the data.
+    """
+    size = max(file.moved_bytes(workload), default=0)
+    calls = EMULATED_CALL_BYTES if file.calls and not file.calls_are_native(facts.caps) else 0
+    more = calls + facts.overhead_bytes
+    return size + more if more and size <= facts.short_bytes else None
+
+
+def whose_calls(caps: Collection[str], file: PatternFile) -> str:
     """Tell whose calls the operations are: the layer's own, or made of messages, longer by what they carry."""
     if not file.calls:
         return ""
-    if file.calls_are_native(caps):
-        return "native"
-    request_bytes = file.moved_bytes(workload)[0]
-    return say("shown.emulated_wire", request_bytes=units.size(request_bytes + EMULATED_CALL_BYTES))
+    return "native" if file.calls_are_native(caps) else say("shown.emulated", more=units.size(EMULATED_CALL_BYTES))
 
 
 def references_value(row: Row, data: Dataset) -> Value:

@@ -45,6 +45,8 @@ from cadge_analysis.draw.svg import Spec, framed
 
 WIDTH, HEIGHT, LINEAR_HEIGHT, RATIO_HEIGHT = 680, 310, 190, 210
 SMALL_WIDTH, SMALL_HEIGHT = 164, 104
+BESIDE_WIDTH, BESIDE_HEIGHT, BESIDE_RATIO_HEIGHT = 340, 230, 130
+"""Of charts that stand side by side."""
 EDGE_MARKS_PX = 8
 DECADE = 10.0
 NEAR = 1.25
@@ -151,12 +153,13 @@ def _panel(
     title: str,
     x_title: str | None,
     room_px: float,
+    width: int,
 ) -> Spec:
     """Return one labelled panel: floor, intervals, lines, markers, labels; lines that stand back lie behind."""
     lines = [line for line in chart.lines if not line.faint]
-    x = _x(chart, spots, title=x_title, width=WIDTH, room_px=44, edge_px=EDGE_MARKS_PX)
+    x = _x(chart, spots, title=x_title, width=width, room_px=44, edge_px=EDGE_MARKS_PX)
     first, last = min(spots.values()), max(spots.values())
-    unit = (last - first or 1.0) / WIDTH
+    unit = (last - first or 1.0) / width
     y = vertical(axis, title, TIMES_TICK if ratio else TICK, room_px=room_px)
     rows = _rows(lines, spots, axis, ratio=ratio)
     behind = [line for line in chart.lines if line.faint]
@@ -182,7 +185,7 @@ def _panel(
         floor_ticks=[] if ratio else floor_rows,
         foreign=[] if ratio else _foreign(chart, spots, axis),
     )
-    return {"width": WIDTH, "height": height, "layer": layers}
+    return {"width": width, "height": height, "layer": layers}
 
 
 def _stretches(chart: Chart) -> Iterator[tuple[FloorMark, str]]:
@@ -203,7 +206,6 @@ def main_figure(chart: Chart) -> Spec:
     What is not logarithmic, over sizes that are, stands on a logarithmic axis first: one from zero shows nothing of
     small sizes.
     """
-    spots = _spots(chart)
     linear, log = _main_axis(chart), _log_axis(chart)
     parts = [(linear, False, HEIGHT, chart.title)]
     if log is not None:
@@ -211,8 +213,23 @@ def main_figure(chart: Chart) -> Spec:
             (log, False, HEIGHT, chart.title),
             (linear, False, LINEAR_HEIGHT, f"{chart.title}, from zero"),
         ]
+    return _figure(chart, parts, RATIO_HEIGHT, WIDTH)
+
+
+def beside_figure(chart: Chart) -> Spec:
+    """Return the figure so narrow that two stand side by side, without the panel from zero."""
+    axis = _log_axis(chart) or _main_axis(chart)
+    return _figure(chart, [(axis, False, BESIDE_HEIGHT, chart.title)], BESIDE_RATIO_HEIGHT, BESIDE_WIDTH)
+
+
+Part = tuple[Axis, bool, int, str]
+"""A panel: its axis, whether it shows ratios, its height and its title."""
+
+
+def _figure(chart: Chart, parts: Sequence[Part], ratio_height: int, width: int) -> Spec:
+    spots = _spots(chart)
     if has_ratio(chart):
-        parts.append((_ratio_axis(chart), True, RATIO_HEIGHT, f"ratio to {chart.base}"))
+        parts = [*parts, (_ratio_axis(chart), True, ratio_height, f"ratio to {chart.base}")]
     room_px = max(ticks_px(axis, units.TIMES if ratio else "") for axis, ratio, _, _ in parts)
     panels = [
         _panel(
@@ -224,6 +241,7 @@ def main_figure(chart: Chart) -> Spec:
             title=title,
             x_title=chart.along_title if number == len(parts) else None,
             room_px=room_px,
+            width=width,
         )
         for number, (axis, ratio, height, title) in enumerate(parts, 1)
     ]

@@ -12,9 +12,16 @@ from cadge_analysis.blocks.model import Block, NavLink, PageDocument, Region, Sh
 
 say = partial(messages.say, "sections")
 
-STYLES = ("part/first.css", "part/questions.css", "part/nav.css", "part/script.css", "part/pages.css")
-_SURE = ("itself", "since", "coverage", "without")
-_METHOD = ("floors", "imported", "method", "provenance")
+STYLES = (
+    "part/first.css",
+    "part/ranked.css",
+    "part/questions.css",
+    "part/nav.css",
+    "part/script.css",
+    "part/pages.css",
+)
+_SURE = ("limits", "itself", "since", "coverage", "without")
+_METHOD = ("floors", "imported", "glossary", "method", "provenance")
 
 
 def document(
@@ -59,7 +66,7 @@ def navigation(regions: Sequence[Region], *, has_command: bool) -> tuple[NavLink
 
     layers = links("layers") if parts else tuple(link_to(known[one], "Layers") for one in ("layers",) if one in known)
     return (
-        *links("found", "answer", "questions"),
+        *links("found", "answer", "field", "questions"),
         *((NavLink("Patterns", below=(*layers, *parts)),) if parts else layers),
         *links("versions", "scale"),
         NavLink(say("nav.sure"), below=links(*_SURE)),

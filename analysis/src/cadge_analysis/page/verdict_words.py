@@ -6,19 +6,18 @@ A verdict is a word and a sign, never a colour alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import facts_of, plain_table
 from cadge_analysis.blocks.model import Fact, Table
-from cadge_analysis.cells.shown import SIGNS, bound_text, more_text, ratio_text
+from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.groups import by_key
-from cadge_analysis.stats.beside_native import MARK, tax_note
+from cadge_analysis.stats.beside_native import MARK
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
     CampaignVerdicts,
-    CellVerdict,
     Family,
     LeadingGroup,
 )
@@ -39,73 +38,9 @@ NAMED_MOST = 3
 """Of more layers with one verdict a sentence gives the figures of the first and the last alone."""
 
 
-def beside_baseline(verdicts: CampaignVerdicts, rows: Sequence[Row]) -> str:
-    """Say how the layers of one case stand to the baseline; empty where there is none."""
-    found = [one for row in rows if (one := verdicts.by_point.get(row.cell.point_id)) is not None]
-    if not found or verdicts.baseline is None:
-        return ""
-    parts = []
-    for verdict in ORDER:
-        here = sorted((one for one in found if one.says == verdict), key=_by_size)
-        if here:
-            parts.append(f"{len(here)} {_of_verdict(verdict, verdicts.delta)}: {_named(here, verdicts)}")
-    base = next((row.cell for row in rows if row.cell.series.label == verdicts.baseline), None)
-    name = f"{words.isolated(verdicts.baseline)}{mark(base, verdicts) if base else ''}"
-    return f"Against {name}{_measure_of(found[0].cell.case)}: {'; '.join(parts)}."
-
-
-def _measure_of(case: Case) -> str:
-    """Say of what ratios are, and which end is the better one."""
-    quantity = case.file.main_quantity
-    return say(
-        "verdict_words.as_a_ratio", heading=quantity.heading, side="lower" if quantity.better == "low" else "higher"
-    )
-
-
-def _by_size(one: CellVerdict) -> tuple[float, str]:
-    return (one.verdict.log_ratio if one.verdict.log_ratio is not None else 0.0), one.cell.series.label
-
-
-def _of_verdict(verdict: Verdict, delta: float) -> str:
-    if verdict == Verdict.SAME:
-        return f"the same within {units.percent(delta, 0 if round(delta * 100, 6).is_integer() else 1)}"
-    return verdict.word
-
-
 def mark(cell: Cell, verdicts: CampaignVerdicts) -> str:
     """Return the mark of a point that lies off a plain program over the same library; "" where that is not known."""
     return MARK if cell.point_id in verdicts.taxes else ""
-
-
-def tax_notes(cells: Iterable[Cell], verdicts: CampaignVerdicts) -> Iterator[str]:
-    """Yield what the mark says of each of some points that has it."""
-    for cell in cells:
-        if (one := verdicts.taxes.get(cell.point_id)) is not None:
-            yield tax_note(cell, one)
-
-
-def _named(found: Sequence[CellVerdict], verdicts: CampaignVerdicts) -> str:
-    """Return the layers with their ratios; of many those at both ends."""
-    if len(found) <= NAMED_MOST:
-        return units.listing([_one(one, verdicts) for one in found])
-    between = units.count_of(len(found) - 2, "layer")
-    return say(
-        "verdict_words.from_to",
-        worst=_one(found[0], verdicts),
-        best=_one(found[-1], verdicts),
-        between=between,
-    )
-
-
-def _one(one: CellVerdict, verdicts: CampaignVerdicts) -> str:
-    text = f"{words.isolated(one.cell.series.label)}{mark(one.cell, verdicts)}"
-    if one.ratio is not None:
-        text += f" {ratio_text(one.ratio)}"
-    if one.says == Verdict.UNKNOWN and (note := more_text(one) or bound_text(one)):
-        text += f" ({note})"
-    if one.pairs_disagree:
-        text += f" ({units.PAIRS_DISAGREE})"
-    return f"{text} (early)" if one.verdict.early else text
 
 
 def _held(group: LeadingGroup) -> str:
@@ -127,33 +62,6 @@ def load_note(rows: Sequence[Row]) -> str:
         return ""
     axis = rows[0].cell.case.file.parameters[rows[0].cell.case.file.axis].title
     return " " + say("verdict_words.unlike_loads", n=len(apart), values=len(by_size), axis=axis, first=apart[0])
-
-
-def not_told_apart(group: LeadingGroup, delta: float) -> str:
-    """Say that the members of a leading group are not separated, and by how many launches."""
-    if group.withheld:
-        return _held(group)
-    few = f"{group.launches} to " if group.launches < group.launches_most else ""
-    alike = say("verdict_words.alike", delta=delta) + " " if group.alike else ""
-    return say("verdict_words.group", alike=alike, few=few, launches_most=group.launches_most)
-
-
-def none_told_apart(group: LeadingGroup) -> str:
-    """Say that of all layers none is separated from another one, and by how many launches; or that it is withheld."""
-    if group.withheld:
-        return _held(group)
-    few = f"{group.launches} to " if group.launches < group.launches_most else ""
-    launches = f"{few}{units.count_of(group.launches_most, 'launch', 'launches')}"
-    none = "the two" if group.ranked == 2 else f"any of the {units.grouped(group.ranked)}"
-    return say("verdict_words.none_separated", launches=launches, none=none)
-
-
-def unranked(group: LeadingGroup) -> str:
-    """Say which layers have too few launches to be ranked; empty where none has."""
-    if not group.unranked:
-        return ""
-    named = units.listing([words.isolated(series.label) for series in group.unranked])
-    return " " + say("verdict_words.not_ranked", named=named)
 
 
 def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,7 +15,6 @@ from cadge_analysis.blocks.model import (
     Block,
     Figure,
     Heading,
-    Item,
     Key,
     PageDocument,
     Part,
@@ -34,14 +33,13 @@ from cadge_analysis.page.families import beside, in_family, main_family
 from cadge_analysis.page.figures.bill_figure import bill_figure
 from cadge_analysis.page.figures.contrast_figure import contrast_figure
 from cadge_analysis.page.figures.cpu_figure import cpu_figure
-from cadge_analysis.page.figures.main_figure import FigureSource, figure, figure_source
+from cadge_analysis.page.figures.main_figure import FigureSource, beside_figures, figure, figure_source
 from cadge_analysis.page.figures.residual_figure import residual_figure
 from cadge_analysis.page.figures.scale_figures import count_figures, scale
 from cadge_analysis.page.figures.strips import strips_figure
 from cadge_analysis.page.figures.tail_figures import far_tail_figure, percentile_figure, tail_figure
 from cadge_analysis.page.parts import coverage, provenance, tables
 from cadge_analysis.page.parts import sections as parts
-from cadge_analysis.page.parts.answers import answers
 from cadge_analysis.page.parts.compared import attempts, compared
 from cadge_analysis.page.parts.findings import NOTHING, findings, no_pictures, told
 from cadge_analysis.page.parts.imported import imported
@@ -55,7 +53,16 @@ from cadge_analysis.page.parts.questions import questions
 from cadge_analysis.page.parts.remarks import opened_again, remarks
 from cadge_analysis.page.parts.since import findings_of, since
 from cadge_analysis.page.parts.versions import versions
-from cadge_analysis.page.parts.warned import headline, stops, validity, warned
+from cadge_analysis.page.parts.warned import caution, headline, validity, warned
+from cadge_analysis.page.ranked import (
+    PanelSource,
+    first_picture,
+    first_questions,
+    first_screen,
+    further_picture,
+    leading_group,
+    nothing_decided,
+)
 from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
@@ -71,19 +78,23 @@ from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
 in_nav = partial(messages.say, "sections")
-Answered = tuple[str, tuple[Item, ...]]
-"""As `answers` gives it."""
 
 NEEDS_RAW = tuple(say(f"reopened.lacks_{what}") for what in ("costs", "tails", "charts", "reasons", "proof"))
 """What a page that was made of a report's embedded cells does not show."""
 
 
 def _figures(
-    rows: list[Row], source: FigureSource, knees: Sequence[Knee], fits: Sequence[LayerFit], *, anchor: str
+    rows: list[Row],
+    source: FigureSource,
+    knees: Sequence[Knee],
+    fits: Sequence[LayerFit],
+    *,
+    anchor: str,
+    above: Collection[str],
 ) -> Iterator[Figure | None]:
     """Yield one figure a wait mode, and one of the p99 where layers have knees; None for what is not drawn.
 
-    Points off the main family are in the tables alone.
+    Points off the main family are in the tables alone. above: names of figures that stand above.
     """
     for wait in words.WAIT_ORDER:
         name = f"{anchor}-{wait}"
@@ -93,7 +104,8 @@ def _figures(
             continue
         members = [row for row in here if in_family(row.cell.case, family)]
         if len({row.cell.case.size for row in members}) > 1:
-            yield figure(members, source, name=name)
+            if name not in above:
+                yield figure(members, source, name=name)
             yield percentile_figure(members, source, name=f"{name}-tails")
             yield bill_figure(members, source, name=f"{name}-bill")
             yield residual_figure(members, fits, source, name=f"{name}-residuals")
@@ -105,6 +117,27 @@ def _figures(
         yield from count_figures(here, source, name=name)
         yield contrast_figure(here, source, name=f"{name}-contrast")
     yield cpu_figure(rows, source, name=f"{anchor}-processors")
+
+
+def _charts(comparison: Comparison, source: FigureSource) -> tuple[tuple[Figure, ...], str]:
+    """Return the charts of what the first screen asks, along their axes, and how they are to be read."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    waits = {row.cell.case.wait for row in comparison.rows}
+    wait = next((one for one in words.WAIT_ORDER if one in waits), "")
+    for row in comparison.rows:
+        if row.cell.case.wait == wait:
+            groups[row.cell.case.pattern, row.cell.case.place].append(row)
+    measured = {pattern for pattern, _ in groups}
+    patterns = {name: file for name, file in comparison.data.patterns.items() if name in measured}
+    found = {}
+    for pattern in first_screen(patterns):
+        for place in words.PLACE_ORDER:
+            here = groups.get((pattern, place), [])
+            family = main_family(here)
+            members = [row for row in here if family is not None and in_family(row.cell.case, family)]
+            if len({row.cell.case.size for row in members}) > 1:
+                found[f"{pattern}-{place}-{wait}"] = members
+    return beside_figures(found, source)
 
 
 def _summaries(cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
@@ -166,6 +199,8 @@ class JudgedCampaign:
     fits: Sequence[LayerFit]
     loads: Loads
     shown: Mapping[str, CellRow]
+    charts: tuple[Figure, ...] = ()
+    charts_caption: str = ""
 
     @property
     def keys(self) -> Mapping[Series, Key]:
@@ -177,10 +212,14 @@ def judged_campaign(comparison: Comparison) -> JudgedCampaign:
     """Return a campaign as its page takes it."""
     cells = judged_cells(comparison)
     comparison, data = cells.comparison, comparison.data
+    source = figure_source(data)
+    charts, caption = _charts(comparison, source) if not data.is_reported else ((), "")
     return JudgedCampaign(
         comparison=comparison,
         verdicts=cells.verdicts,
-        figures=figure_source(data),
+        figures=source,
+        charts=charts,
+        charts_caption=caption,
         fits=fits_of(data, comparison.numbers).fits,
         loads=cells.loads,
         shown={row.cell.point_id: row for row in cells.first()},
@@ -221,13 +260,14 @@ def _section(made: JudgedCampaign, pattern: str, place: str, cells: list[Cell], 
         here_fits = [one for one in made.fits if (one.pattern, one.place) == (pattern, place)]
         knees = [knee for knee in made.loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
         fitted: tuple[Block, ...] = ()
+        above = {one.name for one in made.charts}
         models = model_tables(here_fits, comparison.why_not)
         if models:
             fitted = (Heading(3, say("tables.model")), *models)
         blocks = (
             *_summaries(cells, rows, keys),
             *knee_tables(knees, keys),
-            *filter(None, _figures(rows, made.figures, knees, here_fits, anchor=anchor)),
+            *filter(None, _figures(rows, made.figures, knees, here_fits, anchor=anchor, above=above)),
             *fitted,
         )
     if folds:
@@ -314,10 +354,10 @@ class PageSource:
     made: str = ""
 
 
-def of_report(report: ReportNumbers, *, generated: str) -> Callable[[JudgedCampaign, Answered], PageSource]:
+def of_report(report: ReportNumbers, *, generated: str) -> Callable[[JudgedCampaign], PageSource]:
     """Return the source of a page that is made of a report's embedded cells: what needs raw data is left out."""
 
-    def source(made: JudgedCampaign, _: Answered) -> PageSource:
+    def source(made: JudgedCampaign) -> PageSource:
         limits = warned((opened_again(made.comparison.data, report.file), *report.said.remarks), ())
         whole = {**report.whole, "opened_again": True}
         return PageSource(
@@ -333,12 +373,11 @@ def of_report(report: ReportNumbers, *, generated: str) -> Callable[[JudgedCampa
 
 def of_campaign(
     *, generated: str, title: str | None = None, making: Mapping[str, object] | None = None
-) -> Callable[[JudgedCampaign, Answered], PageSource]:
+) -> Callable[[JudgedCampaign], PageSource]:
     """Return the source of a campaign's page. `generated`: its time stamp; `making`: see `Making`."""
 
-    def source(made: JudgedCampaign, answered: Answered) -> PageSource:
+    def source(made: JudgedCampaign) -> PageSource:
         comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
-        nobody, items = answered
         strips = strips_figure(made.figures, made.comparison.numbers)
         wrong = (*findings(data), *no_pictures())
         rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
@@ -350,12 +389,16 @@ def of_campaign(
             sheet=sheet(comparison, looks=looks, generated=generated, making=making, said=said),
             wrong=wrong,
             nothing_wrong="" if wrong else NOTHING,
-            is_undecided=bool(nobody) and not verdicts.decided,
-            first=(*opening(data, comparison.rows, answered=bool(items)), *([nobody] if nobody else [])),
+            is_undecided=nothing_decided(comparison, verdicts) and not verdicts.decided,
+            first=opening(
+                data,
+                comparison.rows,
+                answered=any(leading_group(rows, verdicts) for rows in first_questions(comparison)),
+            ),
             regions={
                 "questions": questions(comparison, verdicts, made.keys),
                 "natives": natives_section(data.natives),
-                "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
+                "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data)), compared(data)),
                 "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
                 "without": coverage.without(data, measured=bool(attempts(data))),
             },
@@ -366,7 +409,7 @@ def of_campaign(
 
 def page(
     comparison: Comparison,
-    source_of: Callable[[JudgedCampaign, Answered], PageSource],
+    source_of: Callable[[JudgedCampaign], PageSource],
     *,
     beside: SideComparison | None = None,
 ) -> PageDocument:
@@ -379,24 +422,23 @@ def page(
     every_fact = launch_facts(data)
     sections = pattern_sections(made)
     spread = scale(made.figures)
-    answered = answers(comparison, verdicts)
-    source = source_of(made, answered)
+    source = source_of(made)
     limits, has = source.said.remarks, source.regions
+    panels = PanelSource.of(comparison, verdicts, made.keys)
     changed = findings_of(beside) if beside else ()
     regions = (
         parts.changed(changed),
-        parts.answer(
-            source.first,
-            answered[1],
-            bracket(comparison.rows, comparison.data.plan.epochs),
-            glossary(comparison.rows, data.patterns),
-            validity(headline(limits, undecided=source.is_undecided), limits, source.nothing_wrong, level=3),
-            (*cannot(made), *source.lacks),
-        ),
+        parts.answer(source.first, first_picture(panels), further_picture(panels)),
+        parts.field(made.charts, made.charts_caption),
         has.get("questions"),
         has.get("natives"),
-        has.get("layers"),
+        parts.limits(
+            validity(headline(limits, undecided=source.is_undecided), limits, source.nothing_wrong, level=3),
+            bracket(comparison.rows, data.plan.epochs) if comparison.rows else "",
+            (*cannot(made), *source.lacks),
+        ),
         *sections,
+        has.get("layers"),
         versions(data, every_fact, verdicts.delta),
         spread,
         since(beside, data) if beside else None,
@@ -405,6 +447,7 @@ def page(
         has.get("without"),
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
+        parts.glossary(glossary(comparison.rows, data.patterns)),
         method_section(made),
         parts.provenance(source.sheet, provenance.fact_tables(data, every_fact), provenance.host_table(data)),
     )
@@ -416,8 +459,8 @@ def page(
         deck=source.said.deck,
         styles=STYLES,
         sheet=source.sheet,
-        above=stops(limits),
+        above=caution(limits),
         sections=navigation(found, has_command=bool(source.sheet.command)),
         made=source.made,
     )
-    return replace(whole, head=(compared(data),), findings=told(source.wrong, changed), scripted=True)
+    return replace(whole, findings=told(source.wrong, changed), scripted=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from cadge_analysis import export, messages, report
-from cadge_analysis.blocks.make import items_of, region_of
+from cadge_analysis.blocks.make import panels_of, region_of
 from cadge_analysis.blocks.model import Heading
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.banner import BADGE, badge, framed
@@ -72,8 +72,8 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
     page = report.page_of(data, title=labels.title)
     name = campaign.campaign_id
     on_site, archived = (_licensed(dict(report.files(page, main)), labels.licence) for main in (PAGE, REPORT))
-    first = next(iter(items_of(page.blocks, "answers")), None)
-    headline = f"{first.topic}: {first.text}" if first else say("run.no_ranking")
+    first = next(panels_of(page.blocks), None)
+    headline = f"{first.topic}: {first.headline}" if first else say("run.no_ranking")
     banner = region_of(page.blocks, "banner")
     archive = f"cadge-{name}.tar.gz"
     run = PublishedRun(

@@ -252,7 +252,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         without=_without(drafts),
         epochs=comparison.data.plan.epochs,
         baseline_chosen=comparison.data.baseline_chosen,
-        taxes=taxed(comparison.data.cells, comparison.data.plan),
+        taxes=taxed(comparison.data),
     )
 
 

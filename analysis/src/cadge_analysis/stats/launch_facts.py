@@ -31,6 +31,8 @@ class LaunchFacts:
     short_bytes: int
     short_path: str
     long_path: str
+    overhead_bytes: int = 0
+    """Of a short message: the headers of adapter and library, as far as the layer knows them."""
 
 
 def without_numbers(path: str) -> str:
@@ -105,6 +107,7 @@ def _facts(result: Result) -> LaunchFacts:
         short_bytes=limits.short_bytes_max if limits else 0,
         short_path=limits.short_path if limits else "",
         long_path=limits.long_path if limits else "",
+        overhead_bytes=limits.wire_overhead_bytes if limits else 0,
     )
 
 

@@ -46,6 +46,8 @@ SHORT_BYTES = 4096
 """Below this a difference is told in ns, from here on as a ratio."""
 LATENCY_MOST = 1.03
 RATE_LEAST = 0.97
+TAX_SHARE, TAX_NS = 0.05, 50.0
+"""A layer that surely takes more than its direct program, and by more than either, is marked in ranks."""
 Says = Literal["more", "less", "alike", "cannot tell", "withheld", "no figure"]
 
 
@@ -109,6 +111,14 @@ class NativePair:
         if middle is None or low is None or high is None:
             return None
         return middle, min(low, high), max(low, high)
+
+    @property
+    def is_taxed(self) -> bool:
+        """True where the layer surely takes more, by over 5 % or 50 ns."""
+        if self.says != "more" or self.slower is None:
+            return False
+        more_ns = self.tax_ns.value if self.short and self.tax_ns is not None else 0.0
+        return self.slower[0] > 1 + TAX_SHARE or more_ns > TAX_NS
 
     @property
     def says(self) -> Says:

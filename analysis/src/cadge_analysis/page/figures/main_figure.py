@@ -29,7 +29,7 @@ say = partial(messages.say, "figures")
 MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
-MAIN_PX = 720
+MAIN_PX, BESIDE_PX = 720, 430
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,10 @@ def drawn(
     caption: str,
     table: DataTable,
     keys: tuple[Key, ...] = (),
+    minimum_px: int = MAIN_PX,
 ) -> Figure:
     """Return the figure of a specification. description: for those who cannot see it."""
-    picture = svg.render(spec, name=name, title=title, description=description, minimum_px=MAIN_PX)
+    picture = svg.render(spec, name=name, title=title, description=description, minimum_px=minimum_px)
     return Figure(name=name, title=title, svg=picture, caption=caption, keys=keys, table=table)
 
 
@@ -242,13 +243,7 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         floor = " " + say("figures.floor_panel", better=better)
     else:
         floor = " " + say("figures.no_ratio_panel")
-    gap = (
-        " " + say("figures.gap")
-        if any(
-            line.short_bytes and line.marks[0].size <= line.short_bytes < line.marks[-1].size for line in chart.lines
-        )
-        else ""
-    )
+    gap = " " + say("figures.gap") if any(map(_has_gap, chart.lines)) else ""
     foreign = " " + say("figures.foreign") if chart.foreign else ""
     return f"{what}{bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
@@ -258,6 +253,43 @@ def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
     chart = chart_of(rows, source)
     title = title_of(rows[0].cell.case)
     return figure_of(chart, source, name=name, title=title, caption=caption_of(chart, rows))
+
+
+def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) -> tuple[tuple[Figure, ...], str]:
+    """Draw the figures of groups of rows, by name, to stand beside each other: narrow, and without small pictures.
+
+    Return them, and how all of them are to be read.
+    """
+    charts = {name: chart_of(rows, source) for name, rows in groups.items()}
+    by_label = {one.label: key for one, key in source.keys.items()}
+    made = tuple(
+        drawn(
+            plots.beside_figure(chart),
+            name=name,
+            title=f"{title_of(groups[name][0].cell.case)}, {words.PLACES[groups[name][0].cell.case.place]}",
+            description=_range(chart),
+            caption="",
+            table=_data_table(chart),
+            keys=tuple(by_label[line.label] for line in chart.lines),
+            minimum_px=BESIDE_PX,
+        )
+        for name, chart in charts.items()
+    )
+    return made, _field_caption(groups, charts) if groups else ""
+
+
+def _field_caption(groups: Mapping[str, Sequence[Row]], charts: Mapping[str, Chart]) -> str:
+    lines = [line for chart in charts.values() for line in chart.lines]
+    said = [say("figures.field"), bars_note([row for rows in groups.values() for row in rows])]
+    said += [say("figures.field_floor")] * any(map(plots.has_ratio, charts.values()))
+    said += [say("figures.field_grey", most=EMPHASISED)] * any(line.faint for line in lines)
+    said += [say("figures.gap")] * any(map(_has_gap, lines))
+    said += [say("figures.foreign")] * any(chart.foreign for chart in charts.values())
+    return " ".join(said) + "".join(dict.fromkeys(map(verdict_words.load_note, groups.values())))
+
+
+def _has_gap(line: Line) -> bool:
+    return bool(line.short_bytes) and line.marks[0].size <= line.short_bytes < line.marks[-1].size
 
 
 def title_of(case: Case) -> str:

@@ -24,8 +24,6 @@ from cadge_results.command import command as command_of_user
 
 say = partial(messages.say, "report")
 
-HOSTS_NAMED = 8
-"""Hosts that the line under a title names; of more it says how many."""
 STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
 
@@ -104,16 +102,16 @@ def deck(data: Dataset) -> str:
     launches = units.count_of(data.rounds, "launch", "launches")
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
-    machines = ", ".join(filter(None, (_machines(data), " and ".join(_processors(data)))))
+    machines = _machines(data)
     return say(
         "provenance.summary",
         n=len(data.layers),
         launches=launches,
-        testbed=meta.testbed.name,
+        testbed=words.isolated(meta.testbed.name),
         hosts=_hosts(data),
-        parted="; " if machines else "",
+        parted=", " if machines else "",
         machines=machines,
-        sweep=meta.sweep,
+        sweep=words.isolated(meta.sweep),
         day=units.day(created),
         time=units.clock_time(created),
         until=until,
@@ -121,19 +119,11 @@ def deck(data: Dataset) -> str:
 
 
 def _hosts(data: Dataset) -> str:
-    """Return the hosts that were measured on, by name, and of how many they are where others were not."""
+    """Return how many hosts were measured on, and of how many where others were not."""
     every = data.meta.testbed.hosts
     used = data.plan.hosts_used(every) or every
     count = units.count_of(len(every), "host")
-    named = ", ".join(map(words.isolated, used[:HOSTS_NAMED]))
-    more = f" and {units.grouped(len(used) - HOSTS_NAMED)} more" if len(used) > HOSTS_NAMED else ""
-    return f"{count if len(used) == len(every) else f'{units.grouped(len(used))} of {count}'}: {named}{more}"
-
-
-def _processors(data: Dataset) -> tuple[str, ...]:
-    """Return the processors' own names, where the hosts' facts have them."""
-    models = (node.cpu.get("model name") for node in data.nodes if isinstance(node.cpu, Mapping))
-    return tuple(dict.fromkeys(model for model in models if isinstance(model, str) and model))
+    return count if len(used) == len(every) else f"{units.grouped(len(used))} of {count}"
 
 
 def _machines(data: Dataset) -> str:

@@ -18,8 +18,8 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
 from cadge_analysis.blocks.model import Key, Matrix, Question, Region, Replies, Reply
 from cadge_analysis.page.families import answering, in_family
-from cadge_analysis.page.parts.answers import first_screen
 from cadge_analysis.page.parts.tables import SUMMARY_SIZES
+from cadge_analysis.page.ranked import first_screen
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.make import lede, listed, plain, words_column
 from cadge_analysis.blocks.model import (
     Block,
+    Chooser,
     Command,
     Fact,
     Facts,
@@ -22,20 +24,21 @@ from cadge_analysis.blocks.model import (
     Table,
     TableLine,
 )
+from cadge_analysis.blocks.ranked import Picture
 
 
 def _say(key: str, **values: object) -> str:
     return messages.say("sections", key, **values)
 
 
-def layers(lines: tuple[TableLine, ...]) -> Region:
-    """Return what the layers are and what really ran, a line each."""
+def layers(lines: tuple[TableLine, ...], compared: Facts) -> Region:
+    """Return what was compared, what the layers are and what really ran, a line each."""
     heads = ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points")
     columns = tuple(map(words_column, heads))
     table = Table(label="Layers", role="plain layers", columns=columns, lines=lines, fits=True)
     more = " ".join(_say(f"layers.{name}") for name in ("calls", "work"))
     text = lede(_say("layers.lede"), more)
-    return Region(id="layers", title=_say("layers.title"), blocks=(text, table))
+    return Region(id="layers", title=_say("layers.title"), blocks=(text, compared, table))
 
 
 def itself(facts: tuple[Fact, ...], strips: Figure | None) -> Region:
@@ -83,23 +86,39 @@ def changed(items: tuple[Item, ...]) -> Region | None:
     return Region(id="found", title="Since then", role="first", blocks=(Items(items, "found"),))
 
 
-def answer(
-    opening: Sequence[str],
-    answers: tuple[Item, ...],
-    bracket: str,
-    glossary: tuple[Fact, ...],
-    validity: Region,
-    cannot: Sequence[str],
-) -> Region:
-    """Return the first screen. bracket: what [a, b] means; cannot: what the campaign leaves open."""
+def answer(opening: Sequence[str], first: Picture, further: Picture) -> Region:
+    """Return the first screen, and the panels that follow it."""
     said: list[Block] = [plain(text, "opening") for text in opening]
-    if answers:
-        said += [Items(answers, "answers"), plain(bracket, "bracket")]
-    if glossary:
-        said.append(Fold(summary=(Span("Glossary"),), blocks=(Facts(glossary),), role="glossary"))
-    sure = Region(role="sure", blocks=(validity, *_left_open(cannot)))
-    screen = Region(role="screen", blocks=(Region(blocks=tuple(said)), sure))
-    return Region(id="answer", title="Answer", blocks=(screen,))
+    if first.questions:
+        said.append(first)
+    if further.questions:
+        said.append(Region(role="further", blocks=(further,)))
+    return Region(id="answer", title="Answer", blocks=tuple(said))
+
+
+def field(figures: Sequence[Figure], caption: str) -> Region | None:
+    """Return the charts of the layers against size, side by side; None without any."""
+    if not figures:
+        return None
+    keys = tuple(dict.fromkeys(key for one in figures for key in one.keys))
+    charts = Region(role="charts", blocks=tuple(replace(one, keys=(), caption="") for one in figures))
+    return Region(
+        id="field",
+        title=_say("field.title"),
+        blocks=(Chooser(name="field", keys=keys), charts, plain(caption, "legend")),
+    )
+
+
+def limits(validity: Region, bracket: str, cannot: Sequence[str]) -> Region:
+    """Return what limits the numbers. bracket: what [a, b] means; cannot: what the campaign leaves open."""
+    said = (plain(bracket, "bracket"),) if bracket else ()
+    sure = Region(role="sure", blocks=(validity, *said, *_left_open(cannot)))
+    return Region(id="limits", title=_say("limits.title"), blocks=(sure,))
+
+
+def glossary(facts: tuple[Fact, ...]) -> Region | None:
+    """Return what words mean; None where there is nothing to say."""
+    return Region(id="glossary", title="Glossary", blocks=(Facts(facts),)) if facts else None
 
 
 def _left_open(texts: Sequence[str]) -> Iterator[Fold]:

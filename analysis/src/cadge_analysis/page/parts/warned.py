@@ -76,11 +76,22 @@ def validity(
     return Region(role="banner", label="Validity", blocks=tuple(blocks))
 
 
-def stops(found: Sequence[Remark]) -> tuple[Text, ...]:
-    """Return the line above all answers: what they are not to be read without."""
-    named = [one for one in found if one.stops]
+CAUTIONS_MOST = 3
+"""So many warnings stand in the line above all answers, and every one that stops them."""
+
+
+def caution(found: Sequence[Remark]) -> tuple[Text, ...]:
+    """Return the line above all answers: the widest warnings, each a link to its details."""
+    serious = [one for one in found if one.serious]
+    stops = sum(one.stops for one in serious)
+    named = serious[: max(stops, CAUTIONS_MOST)]
     spans = [Span("Caution:", role="b"), Span(" ")]
     for number, one in enumerate(named):
-        end = "; " if number < len(named) - 1 else ""
-        spans += [Span(one.title, href=f"#{one.anchor}"), Span(f", {one.size}{end}" if one.size else end)]
-    return (Text(tuple(spans), "stops"),) if named else ()
+        spans += [Span("; ")] * bool(number)
+        spans += [
+            Span(one.title, href=f"#{one.anchor}"),
+            Span(f", {size}" if (size := one.size.partition(";")[0]) else ""),
+        ]
+    if more := len(serious) - len(named):
+        spans += [Span("; "), Span(say("warned.more", n=more), href="#limits")]
+    return (Text(tuple(spans), "stops" if stops else "stops mild"),) if named else ()

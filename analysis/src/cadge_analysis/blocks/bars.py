@@ -1,27 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first screen of a report for a terminal: each question with a bar a layer, best first.
-
-Values, intervals and ratios are those of the report's tables. `pictured` takes them from a comparison and `lines` lays
-them out. Between them stands plain data, which `--json` prints and which one process may hand to another.
-"""
+"""Ranked layers as lines of text: each question with a bar a layer, best first, in the room that there is."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.plain import cells_wide, harmless
-from cadge_analysis.blocks.text import wrapped
-from cadge_analysis.judged import disturbed, judged
-from cadge_analysis.page.parts.answers import first_questions, leading_group
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
-from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL
-from cadge_analysis.stats.load import Dataset
+from cadge_analysis.blocks.plain import cells_wide, harmless, wrapped
+from cadge_analysis.blocks.ranked import Bar, Picture, PicturedQuestion
 
 say = partial(messages.say, "figures")
 
@@ -50,141 +39,6 @@ _PLAIN = str.maketrans(
 Locale = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A layer in a question: its number in the unit shown, its interval, and how many times its floor it is.
-
-    `value` is None where no launch gave a number; `why` says what became of it. `leads`: no other layer is better.
-    `pairs_disagree`: the value and the floor beside it contradict `floor_times`, which is of paired rounds.
-    """
-
-    name: str
-    point_id: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    floor_times: float | None = None
-    pairs_disagree: bool = False
-    launches: int = 0
-    leads: bool = False
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PicturedQuestion:
-    """A workload at a place. `floor`: what the machine itself can do, in the unit shown; None where it is not known."""
-
-    workload: str
-    place: str
-    wait: str
-    quantity: str
-    unit: str
-    better: str
-    floor: float | None
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """The questions of a first screen, and what may be concluded of them, in one sentence."""
-
-    questions: tuple[PicturedQuestion, ...]
-    conclusion: str
-
-    def stored(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Picture:
-        """Return what `stored` gave."""
-        questions = tuple(
-            PicturedQuestion(**{**one, "bars": tuple(Bar(**bar) for bar in one["bars"])}) for one in stored["questions"]
-        )
-        return cls(questions=questions, conclusion=stored["conclusion"])
-
-
-def pictured(comparison: Comparison) -> Picture:
-    """Return what a campaign's picture shows."""
-    if not comparison.rows:
-        return Picture(questions=(), conclusion=say("picture.no_number"))
-    verdicts = judged(comparison)
-    found = [(rows, leading_group(rows, verdicts)) for rows in first_questions(comparison)]
-    return Picture(
-        questions=tuple(_question(comparison, rows, group) for rows, group in found),
-        conclusion=_conclusion(
-            comparison.data, verdicts, [rows for rows, _ in found], [group for _, group in found if group]
-        ),
-    )
-
-
-def _question(comparison: Comparison, rows: Sequence[Row], group: LeadingGroup | None) -> PicturedQuestion:
-    case = rows[0].cell.case
-    quantity = case.file.main_quantity
-    shown = words.shown(quantity)
-    speaks = group is not None and not group.withheld and len(group.members) < group.ranked
-    leading = set(group.members) if group is not None and speaks else set()
-    bars = [_bar(row, shown.scale, leads=row.cell.series in leading) for row in rows]
-    sign = 1 if quantity.better == "low" else -1
-    bars.sort(key=lambda bar: (sign * (bar.value or 0), bar.name))
-    without = [
-        Bar(name=cell.series.label, point_id=cell.point_id, why=cell.state)
-        for cell in comparison.data.cells
-        if cell.series.kind == "layer" and cell.case == case and cell.state in ("unsound", "failed", "missing")
-    ]
-    floor = next((row.floor for row in rows if row.floor is not None), None)
-    return PicturedQuestion(
-        workload=f"{words.pattern(case)} of {words.workload(case)}",
-        place=case.place,
-        wait=case.wait,
-        quantity=f"median {quantity.title}" if quantity.kind == "histogram" else quantity.title,
-        unit=shown.unit,
-        better=quantity.better,
-        floor=None if floor is None else floor.central.value * shown.scale,
-        bars=(*bars, *without),
-    )
-
-
-def _bar(row: Row, scale: float, *, leads: bool) -> Bar:
-    central = row.numbers.central
-    return Bar(
-        name=row.cell.series.label,
-        point_id=row.cell.point_id,
-        value=central.value * scale,
-        low=None if central.low is None else central.low * scale,
-        high=None if central.high is None else central.high * scale,
-        floor_times=row.ratio.value if row.ratio is not None else None,
-        pairs_disagree=row.ratio is not None and row.ratio.pairs_disagree,
-        launches=central.launches,
-        leads=leads,
-    )
-
-
-def _conclusion(
-    data: Dataset, verdicts: CampaignVerdicts, asked: Sequence[Sequence[Row]], groups: Sequence[LeadingGroup]
-) -> str:
-    """Return what may be concluded: nothing of a first look, nothing where verdicts are withheld, or who leads.
-
-    Empty where nothing was measured of what a first screen asks.
-    """
-    if not asked:
-        return ""
-    launches = max(row.numbers.central.launches for rows in asked for row in rows)
-    of_each = units.count_of(launches, "launch", "launches")
-    if launches < LAUNCHES_FOR_AN_INTERVAL[True]:
-        busy = disturbed(data)
-        more = f" {busy[0].upper()}{busy[1:]}." if busy else ""
-        return say("picture.first_look", of_each=of_each, more=more)
-    if verdicts.withheld:
-        return f"No verdicts: {verdicts.withheld}."
-    if not any(len(group.members) < group.ranked for group in groups if not group.withheld):
-        return say("picture.no_leader", of_each=of_each)
-    return say("picture.leaders", of_each=of_each)
-
-
-# ---- lines of a terminal ----
-
-
 def reads_unicode(encoding: str | None, environment: Locale | None = None) -> bool:
     """Tell whether a terminal shows more than ASCII: by its encoding, and by what the user's locale says.
 
@@ -204,7 +58,7 @@ _C_LOCALES = ("", "C", "POSIX")
 def lines(picture: Picture, *, most: int, columns: int = WIDE, unicode: bool = True) -> list[str]:
     """Return a picture of at most `most` lines and so many columns. unicode: whether more than ASCII may be used."""
     doubts = any(bar.pairs_disagree for one in picture.questions for bar in one.bars)
-    said = (DOUBTS if doubts else "", picture.conclusion)
+    said = (DOUBTS if doubts else "", picture.conclusion or leaders(picture))
     end = [line for text in said if text for line in wrapped(harmless(text), columns)]
     room = most - len(end)
     shown = picture.questions[: max(1, room // 3)]  # each with a heading and two bars at least
@@ -214,6 +68,24 @@ def lines(picture: Picture, *, most: int, columns: int = WIDE, unicode: bool = T
     if doubts and not any(line.endswith(DOUBT) for line in found):
         end = end[len(wrapped(DOUBTS, columns)) :]  # the bar in question had no line
     return [line if unicode else ascii_text(line) for line in (*found, *end)]
+
+
+def leaders(picture: Picture) -> str:
+    """Return what the mark of layers that lead means; empty where there is none."""
+    bars = [bar for one in picture.questions for bar in one.bars]
+    if not any(bar.leads for bar in bars):
+        return ""
+    return say("picture.leaders", of_each=units.count_of(max(bar.launches for bar in bars), "launch", "launches"))
+
+
+def panels(picture: Picture, *, columns: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each question whole: what is asked; a line a layer with its marks, and the layers without a number."""
+    drawing = _Drawing.of(picture.questions, columns, eighths=True, marked=True)
+    for one in picture.questions:
+        _, *lines = drawing.question(one, len(one.bars) + 1)
+        better = f"{'lower' if one.better == 'low' else 'higher'} is better"
+        floor = "" if one.floor is None else f"; floor {units.sig3(one.floor)} {one.unit}"
+        yield f"{one.topic}, {one.unit}, {better}{floor}.", tuple(lines)
 
 
 def ascii_text(line: str) -> str:
@@ -233,17 +105,21 @@ class _Drawing:
     value: int
     interval: int
     ratio: int
+    marks: int
     doubts: bool
     eighths: bool
 
     @classmethod
-    def of(cls, questions: Sequence[PicturedQuestion], columns: int, *, eighths: bool) -> _Drawing:
+    def of(
+        cls, questions: Sequence[PicturedQuestion], columns: int, *, eighths: bool, marked: bool = False
+    ) -> _Drawing:
         bars = [(bar, one) for one in questions for bar in one.bars if bar.value is not None]
         rows = [_cells(bar, one) for bar, one in bars]
         name, value, interval, ratio = (max((cells_wide(row[at]) for row in rows), default=0) for at in range(4))
         doubts = any(bar.pairs_disagree for bar, _ in bars)
         interval = interval if columns >= NARROW else 0
-        return cls(columns, min(name, NAME_MOST), value, interval, ratio + doubts, doubts, eighths)
+        marks = max((cells_wide(_marks(bar)) for bar, _ in bars), default=0) if marked else 0
+        return cls(columns, min(name, NAME_MOST), value, interval, ratio + doubts, marks, doubts, eighths)
 
     def question(self, question: PicturedQuestion, most: int) -> Iterator[str]:
         """Yield a heading and at most so many lines below it; layers for which there is no line are counted."""
@@ -268,6 +144,7 @@ class _Drawing:
         tail += (
             f" {_right(ratio + (DOUBT if bar.pairs_disagree else ' ' * self.doubts), self.ratio)}" if self.ratio else ""
         )
+        tail += f" {_left(_marks(bar), self.marks)}" if self.marks else ""
         room = self.columns - cells_wide(f"{begin}  {tail}")
         if room < BAR_LEAST:
             return self._cut(f"{begin} {tail}".rstrip())
@@ -306,6 +183,10 @@ def _cells(bar: Bar, question: PicturedQuestion) -> tuple[str, str, str, str]:
     ends = units.ends(bar.low, bar.high).lstrip()
     ratio = "" if bar.floor_times is None else f"{units.times(bar.floor_times)} floor"
     return harmless(bar.name), f"{units.sig3(bar.value or 0)} {question.unit}", ends, ratio
+
+
+def _marks(bar: Bar) -> str:
+    return " ".join(bar.marks)
 
 
 def _left(text: str, width: int) -> str:

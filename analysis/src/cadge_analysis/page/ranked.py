@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ranked panels of a campaign: which questions a first screen asks, who leads in each, and the marks of layers.
+
+Values, intervals and ratios are those of the report's tables.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import Key
+from cadge_analysis.blocks.ranked import Bar, PanelNote, Picture, PicturedQuestion
+from cadge_analysis.cells.shown import wire_bytes
+from cadge_analysis.judged import disturbed, judged
+from cadge_analysis.page.families import answering
+from cadge_analysis.stats.beside_native import MARK, DirectPrograms
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup, groups_in_order
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.inference import modes
+from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
+from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
+from cadge_analysis.stats.load import Case, Dataset, Series
+from cadge_analysis.stats.measures import TAIL
+from cadge_results import PatternFile
+from cadge_results.plugins.parameter import Quantity
+
+say = partial(messages.say, "ranked")
+
+NAMED_MOST = 3
+"""So many members of a tie are named in a headline."""
+EMULATED, LEVELS = "e", "\u2225"
+"""Marks of a row, beside MARK of a tax and the bytes on the wire."""
+
+
+# ---- which questions ----
+
+
+def first_screen(patterns: Mapping[str, PatternFile]) -> list[str]:
+    """Return whose answers stand first: those of rank 0, and of the others where none of rank 0 says how low, or high.
+
+    What should be low goes before what should be high.
+    """
+    firm = {file.main_quantity.better for file in patterns.values() if file.first_screen.rank == 0}
+    chosen = [
+        name for name, file in patterns.items() if file.first_screen.rank == 0 or file.main_quantity.better not in firm
+    ]
+    return sorted(chosen, key=lambda name: patterns[name].main_quantity.better == "high")
+
+
+def first_questions(comparison: Comparison) -> Iterator[list[Row]]:
+    """Yield the rows of each question of the first screen: pattern by pattern, by place, polling before blocking."""
+    groups, patterns = _grouped(comparison)
+    for wait in words.WAIT_ORDER:
+        for pattern in first_screen(patterns):
+            if wait not in patterns[pattern].first_screen.waits:
+                continue
+            for place in words.PLACE_ORDER:
+                if rows := _answering(groups.get((pattern, place, wait), [])):
+                    yield rows
+
+
+Spot = tuple[str, str, str]
+
+
+def _grouped(comparison: Comparison) -> tuple[Mapping[Spot, list[Row]], Mapping[str, PatternFile]]:
+    groups: dict[Spot, list[Row]] = defaultdict(list)
+    for row in comparison.rows:
+        case = row.cell.case
+        groups[case.pattern, case.place, case.wait].append(row)
+    measured = {pattern for pattern, _, _ in groups}
+    return groups, {name: file for name, file in comparison.data.patterns.items() if name in measured}
+
+
+def _answering(rows: list[Row]) -> list[Row]:
+    chosen = answering(rows)
+    return [row for row in rows if row.cell.case == chosen]
+
+
+def bare_questions(comparison: Comparison) -> Iterator[list[Row]]:
+    """Yield the rows of what is exchanged as in a question of the first screen, but by another pattern.
+
+    Those are the messages that calls are made of: they have the floor of a call.
+    """
+    groups, patterns = _grouped(comparison)
+    leading = first_screen(patterns)
+    forms = {patterns[name].floor.form for name in leading} - {None}
+    wait = next((one for one in words.WAIT_ORDER if any(spot[2] == one for spot in groups)), "")
+    for name, file in patterns.items():
+        for place in words.PLACE_ORDER if name not in leading and file.floor.form in forms else ():
+            if rows := _answering(groups.get((name, place, wait), [])):
+                yield rows
+
+
+# ---- panels ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelSource:
+    """What panels are made of. `keys`: looks, where there is a page; `facts`: what a layer really was."""
+
+    comparison: Comparison
+    verdicts: CampaignVerdicts
+    keys: Mapping[Series, Key]
+    facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+    direct: DirectPrograms
+
+    @classmethod
+    def of(
+        cls, comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[Series, Key] | None = None
+    ) -> PanelSource:
+        """Return it of a campaign that was judged."""
+        data = comparison.data
+        return cls(
+            comparison=comparison,
+            verdicts=verdicts,
+            keys=keys or {},
+            facts=launch_facts(data),
+            direct=DirectPrograms.of(data),
+        )
+
+
+def pictured(comparison: Comparison) -> Picture:
+    """Return the first screen of a campaign."""
+    if not comparison.rows:
+        return Picture(questions=(), conclusion=say("conclusion.no_number"))
+    return first_picture(PanelSource.of(comparison, judged(comparison)))
+
+
+def first_picture(source: PanelSource) -> Picture:
+    """Return the panels of the first screen."""
+    found = [(rows, leading_group(rows, source.verdicts)) for rows in first_questions(source.comparison)]
+    asked = [rows for rows, _ in found]
+    groups = [group for _, group in found if group]
+    questions = tuple(_question(source, rows, group) for rows, group in found)
+    conclusion = _conclusion(source.comparison.data, source.verdicts, asked, groups)
+    return Picture(questions=questions, conclusion=conclusion, notes=_notes(source, questions, asked))
+
+
+def further_picture(source: PanelSource) -> Picture:
+    """Return the panels that follow: bare messages, the p99, and what an operation takes of processors."""
+    first = [rows for rows in first_questions(source.comparison) if rows[0].cell.case.wait == _first_wait(source)]
+    bare = list(bare_questions(source.comparison))
+    times = [rows for rows in first if rows[0].numbers.quantity.kind == "histogram"]
+    questions = (
+        *(_question(source, rows, leading_group(rows, source.verdicts)) for rows in bare),
+        *(_tail_question(source, rows) for rows in times if any(map(_has_p99, rows))),
+        *(_cpu_question(source, rows) for rows in times if any("cpu" in row.numbers.costs.of for row in rows)),
+    )
+    ranged = any(map(_has_p99, (row for rows in times for row in rows)))
+    notes = _notes(source, questions, bare) if questions else ()
+    return Picture(
+        questions=questions, conclusion="", notes=(*notes, *([PanelNote(text=say("notes.range"))] if ranged else []))
+    )
+
+
+def _first_wait(source: PanelSource) -> str:
+    waits = {row.cell.case.wait for row in source.comparison.rows}
+    return next(one for one in words.WAIT_ORDER if one in waits)
+
+
+def leading_group(rows: Sequence[Row], verdicts: CampaignVerdicts) -> LeadingGroup | None:
+    """Return who leads in the case of rows; None where nobody has a number."""
+    group = next((found for row in rows if (found := verdicts.groups.get(row.cell.case)) is not None), None)
+    return group if group is not None and group.members else None
+
+
+def is_undecided(group: LeadingGroup) -> bool:
+    """Tell whether all layers are in the group: nothing is decided then, however far they lie apart."""
+    return len(group.members) == group.ranked > 1 and not group.alike
+
+
+def nothing_decided(comparison: Comparison, verdicts: CampaignVerdicts) -> bool:
+    """Tell whether a first screen asks several questions and none is decided, nor withheld."""
+    found = [group for rows in first_questions(comparison) if (group := leading_group(rows, verdicts))]
+    return len(found) > 1 and all(is_undecided(group) and not group.withheld for group in found)
+
+
+def _question(source: PanelSource, rows: Sequence[Row], group: LeadingGroup | None) -> PicturedQuestion:
+    case = rows[0].cell.case
+    quantity = case.file.main_quantity
+    shown = words.shown(quantity)
+    speaks = group is not None and not group.withheld and len(group.members) < group.ranked
+    leading = set(group.members) if group is not None and speaks else set()
+    alike = set(group.members) if group is not None and group.alike and not group.withheld else set()
+    bars = [_bar(source, row, shown.scale, leads=row.cell.series in leading | alike) for row in rows]
+    floor = next((row.floor for row in rows if row.floor is not None), None)
+    return PicturedQuestion(
+        workload=_workload(case),
+        place=case.place,
+        wait=case.wait,
+        quantity=_quantity(quantity),
+        unit=shown.unit,
+        better=quantity.better,
+        floor=None if floor is None else floor.central.value * shown.scale,
+        bars=(*_sorted(bars, quantity), *_without(source.comparison.data, case)),
+        topic=_topic(case, _quantity(quantity)),
+        headline=_headline(rows, group, source.verdicts),
+    )
+
+
+def _workload(case: Case) -> str:
+    return f"{words.pattern(case)} of {words.workload(case)}"
+
+
+def _quantity(quantity: Quantity) -> str:
+    return f"median {quantity.title}" if quantity.kind == "histogram" else quantity.title
+
+
+def _topic(case: Case, quantity: str) -> str:
+    workload = _workload(case)
+    waits = "" if case.wait == "poll" else f", {words.WAITS[case.wait]}"
+    parted = ", " if "," in workload else " "
+    return say(
+        "topic.main", workload=workload, parted=parted, place=words.PLACES[case.place], waits=waits, quantity=quantity
+    )
+
+
+def _sorted(bars: Iterable[Bar], quantity: Quantity) -> list[Bar]:
+    sign = 1 if quantity.better == "low" else -1
+    return sorted(bars, key=lambda bar: (sign * (bar.value or 0), bar.name))
+
+
+def _without(data: Dataset, case: Case) -> list[Bar]:
+    """Return the layers of a case that gave no number."""
+    return [
+        Bar(name=cell.series.label, point_id=cell.point_id, why=cell.state)
+        for cell in data.cells
+        if cell.series.kind == "layer" and cell.case == case and cell.state in ("unsound", "failed", "missing")
+    ]
+
+
+def _bar(source: PanelSource, row: Row, scale: float, *, leads: bool) -> Bar:
+    central = row.numbers.central
+    pair = source.direct.beside(row.cell)
+    direct = pair.theirs if pair is not None and pair.short and pair.says != "withheld" else None
+    return replace(
+        _plain_bar(source, row),
+        value=central.value * scale,
+        low=None if central.low is None else central.low * scale,
+        high=None if central.high is None else central.high * scale,
+        floor_times=row.ratio.value if row.ratio is not None else None,
+        pairs_disagree=row.ratio is not None and row.ratio.pairs_disagree,
+        launches=central.launches,
+        leads=leads,
+        direct=None if direct is None else direct * scale,
+        marks=tuple(_marks(source, row)),
+    )
+
+
+def _plain_bar(source: PanelSource, row: Row) -> Bar:
+    series = row.cell.series
+    key = source.keys.get(series)
+    return Bar(
+        name=series.label,
+        point_id=row.cell.point_id,
+        number=key.number if key else 0,
+        dashed=bool(key and key.dashed),
+    )
+
+
+def _marks(source: PanelSource, row: Row) -> Iterator[str]:
+    case = row.cell.case
+    if row.cell.point_id in source.verdicts.taxes:
+        yield MARK
+    facts = next(iter(source.facts.get((row.cell.series, case.place, case.wait), ())), None)
+    if facts is not None and case.file.calls and not case.file.calls_are_native(facts.caps):
+        yield EMULATED
+    if facts is not None and (carried := wire_bytes(facts, case.file, case.workload)) is not None:
+        yield units.size(carried)
+    if modes.of_launches(row.numbers.by_round) is not None:
+        yield LEVELS
+
+
+def _has_p99(row: Row) -> bool:
+    return row.numbers.p99 is not None and row.numbers.p99.value is not None
+
+
+def _tail_question(source: PanelSource, rows: Sequence[Row]) -> PicturedQuestion:
+    case = rows[0].cell.case
+    quantity = case.file.main_quantity
+    shown = words.shown(quantity)
+    tails = source.verdicts.tails
+    families = tails.families if tails is not None and not tails.withheld else ()
+    groups = groups_in_order(source.comparison, families, {case}, source.verdicts.looks, TAIL).get(case, ())
+    leading = groups[0] if len(groups) > 1 else ()
+    bars = []
+    for row in rows:
+        tail = row.numbers.p99
+        bar = _plain_bar(source, row)
+        if tail is None or tail.value is None:
+            bars.append(replace(bar, why="few samples"))
+            continue
+        low, high = (None if end is None else end * shown.scale for end in (tail.low, tail.high))
+        bars.append(replace(bar, value=tail.value * shown.scale, low=low, high=high, leads=row.cell.series in leading))
+    return _other_question(case, say("topic.p99", quantity=quantity.title), shown.unit, bars, leading)
+
+
+def _cpu_question(source: PanelSource, rows: Sequence[Row]) -> PicturedQuestion:
+    case = rows[0].cell.case
+    noun = case.file.words.operations.partition("/")[0].removesuffix("s")
+    bars = [
+        replace(_plain_bar(source, row), value=found.all_roles / units.NS_PER_US)
+        for row in rows
+        if (found := row.numbers.costs.of.get("cpu")) is not None
+    ]
+    return _other_question(case, say("topic.cpu", noun=noun), "\u00b5s", bars, ())
+
+
+def _other_question(
+    case: Case, quantity: str, unit: str, bars: Sequence[Bar], leading: Sequence[Series]
+) -> PicturedQuestion:
+    """Return a question whose number is not the main one. leading: who leads by it; nobody where that is not known."""
+    ordered = sorted(bars, key=lambda bar: (bar.value is None, bar.value or 0, bar.name))
+    measured = [bar for bar in ordered if bar.value is not None]
+    names = [one.label for one in leading]
+    return PicturedQuestion(
+        workload=_workload(case),
+        place=case.place,
+        wait=case.wait,
+        quantity=quantity,
+        unit=unit,
+        better="low",
+        floor=None,
+        bars=tuple(ordered),
+        topic=_topic(case, quantity),
+        headline=_plain_headline(measured, unit, [bar for bar in measured if bar.name in names]),
+    )
+
+
+# ---- headlines ----
+
+
+def _plain_headline(measured: Sequence[Bar], unit: str, leading: Sequence[Bar]) -> str:
+    texts = [f"{units.sig3(bar.value or 0)} {unit}" for bar in measured]
+    if len(measured) == 1:
+        return say("headline.alone", layer=words.isolated(measured[0].name), value=texts[0], floor="")
+    if leading:
+        value = f"{units.sig3(leading[0].value or 0)} {unit}"
+        return _leaders([bar.name for bar in leading], value, "", alike=None)
+    first, last = measured[0], measured[-1]
+    return say(
+        "headline.unranked",
+        end=say("lowest"),
+        layer=words.isolated(first.name),
+        value=texts[0],
+        other_end=say("highest").lower(),
+        other=words.isolated(last.name),
+        other_value=texts[-1],
+    )
+
+
+def _leaders(names: Sequence[str], value: str, beside: str, *, alike: float | None) -> str:
+    named = [words.isolated(name) for name in names]
+    if len(named) == 1:
+        return say("headline.leads", layer=named[0], value=value, beside=beside)
+    few = named if len(named) <= NAMED_MOST + 1 else named[:NAMED_MOST]
+    more = say("headline.more", n=len(named) - len(few)) if len(few) < len(named) else ""
+    given = {"n": len(named), "names": few, "more": more, "value": value, "beside": beside}
+    return say("headline.tie", **given) if alike is None else say("headline.alike", delta=alike, **given)
+
+
+def _headline(rows: Sequence[Row], group: LeadingGroup | None, verdicts: CampaignVerdicts) -> str:
+    """Return who leads, with value, ratio to the floor and to the baseline; or why nobody does."""
+    sign = -1.0 if rows[0].numbers.more_is_better else 1.0
+    ordered = sorted(rows, key=lambda row: (sign * row.numbers.central.value, row.cell.series.label))
+    members = [row for row in ordered if group is not None and row.cell.series in group.members]
+    first = (members or ordered)[0]
+    shown = words.shown(first.numbers.quantity)
+    value = shown.text(first.numbers.central.value)
+    layer = words.isolated(first.cell.series.label)
+    floor = "" if first.ratio is None else say("headline.floor", times=units.times(first.ratio.value))
+    end = say("lowest" if first.numbers.quantity.better == "low" else "highest")
+    if len(rows) == 1:
+        return say("headline.alone", layer=layer, value=value, floor=floor)
+    if group is None and not first.cell.case.does_rank:
+        last = ordered[-1]
+        return say(
+            "headline.unranked",
+            end=end,
+            layer=layer,
+            value=value,
+            other_end=say("highest" if end == say("lowest") else "lowest").lower(),
+            other=words.isolated(last.cell.series.label),
+            other_value=shown.text(last.numbers.central.value),
+        )
+    if group is None or group.unlike or group.withheld:
+        given = {"end": end, "layer": layer, "value": value}
+        if group is not None and group.unlike:
+            return say("headline.unlike", **given)
+        return say("headline.withheld", floor=floor, **given)
+    if is_undecided(group):
+        few = f"{group.launches} to " if group.launches < group.launches_most else ""
+        launches = few + units.count_of(group.launches_most, "launch", "launches")
+        return say(
+            "headline.undecided", launches=launches, n=group.ranked, end=end, layer=layer, value=value, floor=floor
+        )
+    names = [row.cell.series.label for row in members]
+    alike = verdicts.delta if group.alike else None
+    return _leaders(names, value, f"{floor}{_faster(first, verdicts)}", alike=alike)
+
+
+def _faster(first: Row, verdicts: CampaignVerdicts) -> str:
+    found = verdicts.by_point.get(first.cell.point_id)
+    if found is None or found.says != Verdict.FASTER or found.ratio is None or verdicts.baseline is None:
+        return ""
+    times = found.ratio.value if found.more_is_better else 1 / found.ratio.value
+    return say("headline.faster", times=units.times(times), baseline=words.isolated(verdicts.baseline))
+
+
+def _conclusion(
+    data: Dataset, verdicts: CampaignVerdicts, asked: Sequence[Sequence[Row]], groups: Sequence[LeadingGroup]
+) -> str:
+    """Return why nothing is concluded: of a first look, where verdicts are withheld, or where no layer leads.
+
+    Empty where one does, and where nothing was measured of what a first screen asks.
+    """
+    if not asked:
+        return ""
+    launches = max(row.numbers.central.launches for rows in asked for row in rows)
+    of_each = units.count_of(launches, "launch", "launches")
+    if launches < LAUNCHES_FOR_AN_INTERVAL[True]:
+        busy = disturbed(data)
+        more = f" {busy[0].upper()}{busy[1:]}." if busy else ""
+        return say("conclusion.first_look", of_each=of_each, more=more)
+    if verdicts.withheld:
+        return say("conclusion.withheld", why=verdicts.withheld)
+    if any(group.alike or len(group.members) < group.ranked for group in groups if not group.withheld):
+        return ""
+    return say("conclusion.no_leader", of_each=of_each)
+
+
+# ---- what the marks of a picture mean ----
+
+
+def cached_bytes(case: Case) -> int | None:
+    """Return over how many bytes a rate's buffers rotate, so that a cache may hold them; None where it cannot be one.
+
+    A pattern has `spread` where its buffers can rotate over more than the caches hold.
+    """
+    file, workload = case.file, case.workload
+    can_spread = "spread" in file.parameters and file.parameters["spread"].unit == "bytes"
+    if file.main_quantity.kind != "rate" or not can_spread or workload.values.get("spread"):
+        return None
+    return workload.integer(file.axis) * (1 if workload.values.get("buffers") == "same" else file.deep(workload))
+
+
+def usual(rows: Sequence[Row]) -> tuple[int, float]:
+    """Return how many launches most numbers are of, and how often an interval of so many holds the true median."""
+    tally: dict[int, int] = defaultdict(int)
+    for row in rows:
+        tally[row.numbers.central.launches] += 1
+    launches = max(tally, key=lambda one: (tally[one], one), default=1)
+    covers = (row.numbers.central.coverage for row in rows if row.numbers.central.launches == launches)
+    return launches, max(covers, default=0.0)
+
+
+def _notes(
+    source: PanelSource, questions: Sequence[PicturedQuestion], asked: Sequence[Sequence[Row]]
+) -> tuple[PanelNote, ...]:
+    """Return what stands in a picture, each mark with what it means."""
+    bars = [bar for one in questions for bar in one.bars]
+    marks = {mark for bar in bars for mark in bar.marks}
+    rows = [row for some in asked for row in some]
+    launches, coverage = usual(rows)
+    epochs = source.comparison.data.plan.epochs
+    found = []
+    if any(bar.leads for bar in bars):
+        found.append(PanelNote(drawn="shaded", text=say("notes.leads")))
+    if epochs >= EPOCHS_LEAST:
+        found.append(PanelNote(drawn="bar", text=say("notes.epochs", epochs=epochs)))
+    elif any(bar.low is not None for bar in bars):
+        found.append(PanelNote(drawn="bar", text=say("notes.interval", coverage=coverage, launches=launches)))
+    if any(one.floor is not None for one in questions):
+        found.append(PanelNote(drawn="dashed", text=say("notes.floor")))
+    if MARK in marks:
+        found.append(PanelNote(mark=MARK, text=say("notes.taxed")))
+    if any(bar.direct is not None for bar in bars):
+        found.append(PanelNote(mark="\u25cb", text=say("notes.direct")))
+    if EMULATED in marks:
+        found.append(PanelNote(mark=EMULATED, text=say("notes.emulated")))
+    if sizes := [mark for bar in bars for mark in bar.marks if mark not in (MARK, EMULATED, LEVELS)]:
+        found.append(PanelNote(mark=sizes[0], text=say("notes.wire")))
+    if LEVELS in marks:
+        found.append(PanelNote(mark=LEVELS, text=say("notes.levels")))
+    if held := [size for some in asked if (size := cached_bytes(some[0].cell.case)) is not None]:
+        found.append(PanelNote(text=say("notes.cached", size=units.size(held[0]))))
+    if any(bar.pairs_disagree for bar in bars):
+        found.append(PanelNote(mark="?", text=say("notes.doubt")))
+    return tuple(found)

@@ -35,7 +35,7 @@ def files(page: PageDocument) -> dict[str, bytes]:
 
 def test_every_figure_of_the_report_is_there(files: dict[str, bytes], report_text: str) -> None:
     names = {name.removesuffix(".svg") for name in files if name.endswith(".svg")}
-    shown = {one.attrs["id"].removeprefix("fig-") for one in pagereader.read(report_text).all("figure")}
+    shown = {one.attrs["id"].removeprefix("fig-") for one in pagereader.read(report_text).all("figure", class_="fig")}
     assert names == shown
     assert len(names) > 5
     assert list(files)[-1] == "FIGURES.md"
@@ -70,7 +70,7 @@ def test_the_list_says_what_each_is_and_nothing_that_holds_in_the_page_alone(
     for one in paper.shown(page):
         assert f"## {one.figure.name}.svg" in listed
     assert "chosen above" not in listed
-    assert "RPC within one host: Latency against size, polling" in listed
+    assert "Latency against size, polling, within one host" in listed
 
 
 def test_names_from_a_campaign_are_text_in_the_list(page: PageDocument) -> None:

@@ -126,7 +126,7 @@ def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaig
             opened(text, baseline="native-ucx"),
         )
     ]
-    assert ids[0] - ids[1] == {"layers", "itself", "without", "questions", "field"}
+    assert ids[0] - ids[1] == {"layers", "itself", "without", "questions", "field", "further"}
     assert ids[1] <= ids[0]
 
 

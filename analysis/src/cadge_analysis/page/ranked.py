@@ -160,7 +160,7 @@ def further_picture(source: PanelSource) -> Picture:
 
 def _first_wait(source: PanelSource) -> str:
     waits = {row.cell.case.wait for row in source.comparison.rows}
-    return next(one for one in words.WAIT_ORDER if one in waits)
+    return next((one for one in words.WAIT_ORDER if one in waits), "")
 
 
 def leading_group(rows: Sequence[Row], verdicts: CampaignVerdicts) -> LeadingGroup | None:
@@ -359,8 +359,10 @@ def _leaders(names: Sequence[str], value: str, beside: str, *, alike: float | No
     if len(named) == 1:
         return say("headline.leads", layer=named[0], value=value, beside=beside)
     few = named if len(named) <= NAMED_MOST + 1 else named[:NAMED_MOST]
-    more = say("headline.more", n=len(named) - len(few)) if len(few) < len(named) else ""
-    given = {"n": len(named), "names": few, "more": more, "value": value, "beside": beside}
+    names = ", ".join(few)
+    if len(few) < len(named):
+        names = f"{names} {say('headline.more', n=len(named) - len(few))}"
+    given = {"n": len(named), "names": names, "value": value, "beside": beside}
     return say("headline.tie", **given) if alike is None else say("headline.alike", delta=alike, **given)
 
 

@@ -428,7 +428,8 @@ def page(
     changed = findings_of(beside) if beside else ()
     regions = (
         parts.changed(changed),
-        parts.answer(source.first, first_picture(panels), further_picture(panels)),
+        parts.answer(source.first, first_picture(panels)),
+        parts.further(further_picture(panels)),
         parts.field(made.charts, made.charts_caption),
         has.get("questions"),
         has.get("natives"),

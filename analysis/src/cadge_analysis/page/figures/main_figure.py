@@ -267,7 +267,7 @@ def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) ->
             plots.beside_figure(chart),
             name=name,
             title=f"{title_of(groups[name][0].cell.case)}, {words.PLACES[groups[name][0].cell.case.place]}",
-            description=_range(chart),
+            description=_described(chart),
             caption="",
             table=_data_table(chart),
             keys=tuple(by_label[line.label] for line in chart.lines),

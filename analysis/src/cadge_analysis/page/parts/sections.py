@@ -86,14 +86,19 @@ def changed(items: tuple[Item, ...]) -> Region | None:
     return Region(id="found", title="Since then", role="first", blocks=(Items(items, "found"),))
 
 
-def answer(opening: Sequence[str], first: Picture, further: Picture) -> Region:
-    """Return the first screen, and the panels that follow it."""
+def answer(opening: Sequence[str], first: Picture) -> Region:
+    """Return the first screen."""
     said: list[Block] = [plain(text, "opening") for text in opening]
     if first.questions:
         said.append(first)
-    if further.questions:
-        said.append(Region(role="further", blocks=(further,)))
     return Region(id="answer", title="Answer", blocks=tuple(said))
+
+
+def further(picture: Picture) -> Region | None:
+    """Return the panels that follow the first screen; None without any."""
+    if not picture.questions:
+        return None
+    return Region(id="further", title=_say("further.title"), role="further", blocks=(picture,))
 
 
 def field(figures: Sequence[Figure], caption: str) -> Region | None:

@@ -106,7 +106,7 @@ def test_what_an_inventory_says_of_hosts() -> None:
     variables: dict[str, dict[str, object]] = {
         "h1": {"ansible_user": "root"},
         "h2": {"ansible_user": "alice"},
-        "h3": {"ansible_user": "root", "cadge_tunable": False},
+        "h3": {"ansible_user": "root", "cadge_tunable": "no"},  # as an INI file says it
         "h4": {"ansible_user": "alice", "ansible_become": True},
     }
     where = set_here_of(replace(make_testbed(TestbedKind.CLUSTER), host_variables=variables))

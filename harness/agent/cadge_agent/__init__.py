@@ -10,8 +10,9 @@ Standard library alone, Python 3.9 or later; copied to each host of a testbed as
     agent.pyz look --hosts FILE --host NAME --work DIR --build DIR
     agent.pyz step --job ID --srun PROGRAM [--conf FILE] -- [ssh's options] HOST COMMAND...
 
-check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,
-and writes DIR/node.json. It prints one line that must be the same on all hosts.
+check gets a host ready: ends and removes what a killed agent of the same campaign left, restores values of the kernel
+that any killed agent left (beside DIR, host/kernel.py), runs the build's driver once, and writes DIR/node.json. It
+prints one line that must be the same on all hosts.
 
 run needs DIR/token, which all agents and drivers of the campaign have. It holds a lease: standard input. A line
 {"stop": REASON} ends the block after the launch that is running; end of file, a signal, or the block's deadline ends it

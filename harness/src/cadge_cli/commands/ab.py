@@ -57,7 +57,7 @@ SIDES = ("A", "B")
     + "  cadge ab main . --layers native-ucx,am-ucx --fail-on slower:5%\n"
     + "  cadge ab main HEAD --format markdown -o comparison.md\n"
     + "  cadge ab HEAD HEAD --cflags -O2 --cflags -O3\n"
-    + "  cadge ab v0.2 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
+    + "  cadge ab HEAD~3 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
     + "  cadge ab HEAD HEAD\n"
     + "  cadge ab provider:ucx-1.19.0 provider:ucx-1.22.0 --layers native-ucx,am-ucx\n"
     + "  cadge ab default env.UCX_RNDV_THRESH=8k --layers native-ucx\n"

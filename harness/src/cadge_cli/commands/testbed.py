@@ -95,7 +95,7 @@ def restore(
 ) -> int:
     """Put the nodes of a killed campaign back as they were.
 
-    That is: tuned settings, processes, folders.
+    That is: tuned settings, values of the kernel, processes, folders.
     """
     from cadge_harness.run import ansible_io  # only where nodes are reached
     from cadge_harness.run.runner import WORK

@@ -18,6 +18,7 @@ from pathlib import Path
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.sweep import WantedPoint
+from cadge_harness.testbed.inventory_rules import truth
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import Reason
@@ -122,7 +123,7 @@ def _on_this_machine(_host: str, name: str) -> Refusal | None:
 
 def _on_a_cluster(testbed: Testbed, host: str, name: str) -> Refusal | None:
     """Return why, as far as the inventory says it; the rest is for the host to say."""
-    if not testbed.host_variables.get(host, {}).get("cadge_tunable", True):
+    if not truth(testbed.host_variables.get(host, {}).get("cadge_tunable", True)):
         return Refusal(code=Reason.PERMISSION, reason=f"the inventory forbids {name} on {host} (cadge_tunable: false)")
     user = login_of(testbed, host)
     if user not in (None, "root"):

@@ -88,7 +88,7 @@ def _rule(holds: Callable[[Any], bool]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _truth(value: object) -> object:
+def truth(value: object) -> object:
     """Read the words for true and false: of an INI file they come as text."""
     return _TRUTH.get(value.lower(), value) if isinstance(value, str) else value
 
@@ -144,8 +144,8 @@ class HostVariables(BaseModel):
     cadge_opal_prefix: Annotated[str, _rule(lambda text: text == "" or _is_path(text))] = Field(
         "", description=f"{_A_PATH}, or empty", examples=["/opt/openmpi"]
     )
-    cadge_tunable: Annotated[bool, BeforeValidator(_truth)] = Field(True, description="true or false")
-    cadge_link_own: Annotated[bool, BeforeValidator(_truth)] = Field(False, description="true or false")
+    cadge_tunable: Annotated[bool, BeforeValidator(truth)] = Field(True, description="true or false")
+    cadge_link_own: Annotated[bool, BeforeValidator(truth)] = Field(False, description="true or false")
     """An emulated testbed made the link, which may be given a rate. Its inventory says so, and may be copied."""
 
     @property

@@ -181,7 +181,10 @@ class HostNamespace:
             copy.write_bytes(data)
         os.chown(HOST_FOLDER / "id_ed25519", plan.uid, plan.gid)
         MACHINE_NETWORK.touch()
-        mount(f"/proc/self/fd/{plan.machine_network}", MACHINE_NETWORK, None, MS_BIND)
+        try:
+            mount(f"/proc/self/fd/{plan.machine_network}", MACHINE_NETWORK, None, MS_BIND)
+        except UnableError:  # without it these sysctls are refused
+            MACHINE_NETWORK.unlink()
         with contextlib.suppress(UnableError, OSError):
             lend_rights(plan)
         own_etc(plan.uid)

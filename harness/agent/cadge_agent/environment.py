@@ -22,6 +22,8 @@ VARIABLE = "env."
 """How settings begin that are variables, which a sweep sets."""
 LINK = "link."
 """And those that are the link's, which was set before the block began."""
+HOSTS = "hosts."
+"""And those that say on which hosts a launch is made."""
 OF_SSH = ("SSH_AUTH_SOCK", "KRB5CCNAME")
 """What a launcher's ssh needs to prove who it is; no library reads it, and no rank gets it."""
 OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE|PMI_*|HYD*|MPI_LOCAL*"
@@ -49,7 +51,7 @@ def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
 def of_the_driver(launch: Launch) -> Launch:
     """Return a launch as its drivers read it: without what is set around them, lent rights and the epoch."""
     own = launch.copy()
-    around = (VARIABLE, LINK, *PREFIXES)
+    around = (VARIABLE, LINK, HOSTS, *PREFIXES)
     others = {name: value for name, value in launch["settings"].items() if not name.startswith(around)}
     own["settings"] = others
     own.pop("rights", None)

@@ -66,6 +66,7 @@ GROUPS = {
     },
     "Check": {
         "verify": "Check every file of a campaign, or every number of a report.",
+        "health": "Measure every pair of hosts, and name a host or link that is slow.",
         "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
         "selftest": "Check that Cadge detects known delays, stalls and settings.",
     },

@@ -35,8 +35,8 @@ EXIT_CODES = {
     EXIT_NOTHING: "selection matched nothing, or no data; or --fail-on has no answer, as verdicts are withheld",
     EXIT_STOPPED: "stopped early, also by SIGTERM; results so far are complete and resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
-    EXIT_CHANGED: "`cadge compare` or `cadge ab` found what --fail-on names, or `cadge crosscheck` more than "
-    "--threshold",
+    EXIT_CHANGED: "`cadge compare` or `cadge ab` found what --fail-on names, `cadge crosscheck` more than --threshold, "
+    "or `cadge health` a slow host or link",
     EXIT_UNTRUSTED: "`cadge selftest` failed: what was planted was not found, or something else was",
     EXIT_LEAK: "`cadge publish` found a name or a secret that was left, and published nothing",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",

@@ -64,6 +64,8 @@ from cadge_analysis.page.ranked import (
     nothing_decided,
 )
 from cadge_analysis.page.sheet import dressed, sheet
+from cadge_analysis.pairs.matrix import matrices
+from cadge_analysis.pairs.section import section as pairs_section
 from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
@@ -439,6 +441,7 @@ def page(
             (*cannot(made), *source.lacks),
         ),
         *sections,
+        pairs_section(matrices(data), data.plan.rounds),
         has.get("layers"),
         versions(data, every_fact, verdicts.delta),
         spread,

@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cast of a launch: which endpoints its pattern asks for, with their parts, hosts and channels."""
+"""The cast of a launch: which endpoints its pattern asks for, with their parts, hosts and channels.
+
+A pattern of two hosts may run over any pair of them: setting `hosts.pair` of a series, and `pairs` of a sweep. A pair
+is ordered: its first host has endpoint 0, which sends first. As a setting it is part of the point, so results of
+different pairs never meet.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
+from cadge_harness.errors import UsageError
+from cadge_harness.plan.order import shuffled
 from cadge_results import PatternFile, PlanEndpoint, Workload
 from cadge_results.formats.base import Place
+from cadge_results.formats.sweep import Pairs
 from cadge_results.plugins.parameter import NEIGHBOURS
 
 Cast = tuple[PlanEndpoint, ...]
+PREFIX = "hosts."
+PAIR = "hosts.pair"
+Pair = tuple[str, str]
 
 
 def cast_of(pattern: PatternFile, workload: Workload, place: Place, hosts: Sequence[str]) -> Cast:
@@ -95,3 +107,48 @@ def say_cast(cast: Cast) -> str:
         f"{', '.join(f'{count} {role}' if count > 1 else role for role, count in roles.items())} on {host}"
         for host, roles in by_host.items()
     )
+
+
+def check_pair(settings: Mapping[str, str], hosts: Sequence[str]) -> None:
+    """Raise UsageError where a setting names no pair of a testbed's hosts."""
+    for name in settings:
+        if name.startswith(PREFIX) and name != PAIR:
+            raise UsageError(f"there is no setting {name}; there is {PAIR}, for example {PAIR}: h1,h2")
+    pair = pair_of(settings)
+    if pair is None:
+        return
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise UsageError(f"{PAIR}: {settings[PAIR]} is no pair of hosts, as h1,h2 is")
+    for host in pair:
+        if host not in hosts:
+            raise UsageError(f"{PAIR}: the testbed has no host {host}; it has {', '.join(hosts)}")
+
+
+def pair_of(settings: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the hosts that settings name, or None. They are two where `check_pair` is content."""
+    return tuple(part.strip() for part in settings[PAIR].split(",")) if PAIR in settings else None
+
+
+def pairs_of(pairs: Pairs, hosts: Sequence[str], seed: int) -> list[Pair]:
+    """Return the ordered pairs that a sweep asks for, each once; none for `first`, whose hosts are the first two.
+
+    neighbours: each host and the next one. all: each with every other, both ways. A number k: each with k others, drawn
+    by the seed, both ways.
+    """
+    if pairs == "first" or len(hosts) < 2:
+        return []
+    if pairs == "neighbours":
+        return list(pairwise(hosts))
+    rounds = list(rounds_of(hosts if pairs == "all" else shuffled(list(hosts), str, seed, "pairs")))
+    chosen = rounds if pairs == "all" else shuffled(rounds, str, seed, "rounds")[: int(pairs)]
+    return [way for one in chosen for pair in one for way in (pair, (pair[1], pair[0]))]
+
+
+def rounds_of(hosts: Sequence[str]) -> Iterator[list[Pair]]:
+    """Yield rounds of disjoint pairs in which each host meets every other one once: the circle method."""
+    circle: list[str | None] = [*hosts, *([None] if len(hosts) % 2 else [])]
+    for _ in range(len(circle) - 1):
+        half = len(circle) // 2
+        pairs = zip(circle[:half], reversed(circle[half:]), strict=True)
+        yield [(one, other) for one, other in pairs if one is not None and other is not None]
+        circle = [circle[0], circle[-1], *circle[1:-1]]

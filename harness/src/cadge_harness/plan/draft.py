@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
+from cadge_harness.plan.cast import PAIR, Cast, cast_of, contexts_of, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.link import RATE
 from cadge_harness.plan.order import in_turns, seeded, shuffled
@@ -83,9 +83,9 @@ class PlanDraft:
         """Return the file of a workload's pattern or form."""
         return self.workloads.file(workload.pattern)
 
-    def cast(self, wanted: WantedPoint) -> Cast:
-        """Return the endpoints that a workload asks for at a place."""
-        return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, self.site.host_names)
+    def cast(self, wanted: WantedPoint, hosts: Sequence[str] | None = None) -> Cast:
+        """Return the endpoints that a workload asks for at a place; on these hosts, or all of the site."""
+        return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, hosts or self.site.host_names)
 
     def place(self, key: LaunchKey, workload: Workload, why: Refusal | None, focused: Iterable[WantedPoint]) -> None:
         """Take a point in, or refuse it. `focused`: the workloads whose focus it shares."""
@@ -117,7 +117,10 @@ class PlanDraft:
 
 @dataclass(frozen=True, slots=True)
 class LinkPart:
-    """Launches that share the hosts and the rate of their link; within one host there is no rate."""
+    """Launches that share the hosts and the rate of their link; within one host there is no rate.
+
+    Of launches over pairs of hosts, those that share their first host, which leads the block.
+    """
 
     place: Place
     hosts: tuple[str, ...]
@@ -133,9 +136,17 @@ class LinkPart:
 def parts_by_link(making: PlanDraft) -> Iterator[tuple[LinkPart, range]]:
     """Yield what makes a block, epoch by epoch in the sweep's order: launches, and the rounds that they are made in."""
     parts: dict[tuple[Place, tuple[str, ...], str], LinkPart] = {}
+    with_first: dict[str, set[str]] = {}
+    for key in making.drafts:
+        if key.subject.setting(PAIR):
+            first, other = hosts_of(key.cast)
+            with_first.setdefault(first, set()).add(other)
     for key in making.drafts:
         used = hosts_of(key.cast)
         hosts = tuple(name for name in making.site.host_names if name in used)
+        if key.subject.setting(PAIR):
+            others = with_first[used[0]]
+            hosts = (used[0], *(name for name in making.site.host_names if name in others))
         rate = key.subject.setting(RATE) or ""
         place = key.subject.place
         parts.setdefault((place, hosts, rate), LinkPart(place, hosts, rate, [])).keys.append(key)

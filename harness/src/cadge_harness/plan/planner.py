@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import durations_of, leave_out
-from cadge_harness.plan.cast import hosts_of
+from cadge_harness.plan.cast import PAIR, check_pair, hosts_of, pair_of, pairs_of
+from cadge_harness.plan.cast import PREFIX as HOSTS
 from cadge_harness.plan.catalogue import Catalogue, Context, select
 from cadge_harness.plan.draft import LaunchDraft, LaunchKey, PlanDraft, launches_of
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
@@ -87,19 +88,22 @@ def make_plan(
     making = PlanDraft(sweep, site, workloads, focuses(sweep, workloads))
     if beside_ms is not None:
         making.beside_ms = beside_ms
+    pairs = pairs_of(sweep.pairs, site.host_names, sweep.seed)
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
-        for wish in _wishes_of(entry, part.sweep, workloads, part.wishes):
+        check_pair(entry.settings, site.host_names)
+        wishes = _wishes_of(entry, part.sweep, workloads, part.wishes)
+        for wish, settings in [(one, own) for one in wishes for own in _on_pairs(entry, one, making, pairs)]:
             item = with_trace(wish, making.pattern(wish.workload), trace)
             subject = Subject(
                 kind="layer",
                 layer=entry.layer,
                 shims=entry.shims,
-                settings=tuple(sorted(entry.settings.items())),
+                settings=tuple(sorted(settings.items())),
                 place=item.place,
                 wait=item.wait,
             )
-            cast = making.cast(item)
+            cast = making.cast(item, pair_of(settings))
             pattern = making.pattern(item.workload)
             why = (
                 refuse_replay(item, pattern, trace)
@@ -165,7 +169,16 @@ def _baseline_missing(making: PlanDraft) -> list[str]:
 
 def _set_otherwise(entry: LayerEntry) -> bool:
     """Tell whether a layer may grant something else than it does without settings of its own."""
-    return any(not name.startswith(LINK) and not is_value(name) for name in entry.settings)
+    return any(not name.startswith((LINK, HOSTS)) and not is_value(name) for name in entry.settings)
+
+
+def _on_pairs(
+    entry: LayerEntry, wish: WantedPoint, making: PlanDraft, pairs: Sequence[tuple[str, str]]
+) -> list[dict[str, str]]:
+    """Return an entry's settings, for each pair of hosts where a point runs over two and the entry names none."""
+    if PAIR in entry.settings or not pairs or wish.place != "between" or len(hosts_of(making.cast(wish))) != 2:
+        return [entry.settings]
+    return [{**entry.settings, PAIR: ",".join(pair)} for pair in pairs]
 
 
 def _wishes_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cadge_harness.errors import UsageError
@@ -60,6 +60,10 @@ class Request:
         return testbeds.resolve(
             name, inventory, start=start, hosts=sweep.hosts, exactly=exactly, own=own, anew=sweep.epochs > 1
         )
+
+    def with_pairs(self, each: int) -> Request:
+        """Return the request over fewer pairs of hosts: each host with so many others."""
+        return replace(self, sweep=self.sweep.model_copy(update={"pairs": each}))
 
     def natives(self, testbed: Testbed) -> NativesOfSweep | None:
         """Return the native tools that the sweep wants beside its points; they run on this machine's hosts alone."""

@@ -151,6 +151,8 @@ Places = Annotated[
     BeforeValidator(_listed),
     _one_or_more({"enum": ["self", "within", "between"]}),
 ]
+Pairs = Literal["first", "neighbours", "all"] | Annotated[int, Field(gt=0)]
+"""Which pairs of hosts; a number: each host with so many others."""
 Waits = Annotated[
     tuple[Wait, ...], Field(min_length=1), BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})
 ]
@@ -387,6 +389,13 @@ class SweepFile(Document):
         le=EMULATED_HOSTS_MAX,
         description="How many hosts are emulated on this machine. Three or more share a bridge, two have a link.",
         examples=[2],
+    )
+    pairs: Pairs = Field(
+        default="first",
+        exclude_if=lambda value: value == "first",
+        description="Over which pairs of hosts patterns of two hosts run: the first two, neighbours (each host and the "
+        "next one), all (each with every other, both ways), or a number: each with so many others, drawn by the seed.",
+        examples=["all"],
     )
     looks: tuple[int, ...] | None = Field(
         default=None,

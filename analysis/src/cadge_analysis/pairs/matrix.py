@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a campaign measured over pairs of hosts, as matrices: one for each layer and case."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cadge_analysis.pairs.fit import Pair, SlowPart, slow_for_all
+from cadge_analysis.stats.load import Case, Dataset, Series
+from cadge_analysis.stats.numbers import CellNumbers
+from cadge_results.plugins.parameter import Quantity
+
+PAIR = "hosts.pair"
+"""The setting by which a plan says over which pair a series runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairMatrix:
+    """One layer in one case over pairs of hosts. values: the best of a pair's launches, in the quantity's base unit.
+
+    The best, for a launch that something else disturbed says nothing of a host or a link. missing: pairs that gave no
+    number, and why.
+    """
+
+    series: Series
+    case: Case
+    quantity: Quantity
+    hosts: tuple[str, ...]
+    values: Mapping[Pair, float]
+    missing: Mapping[Pair, str]
+
+    @property
+    def times(self) -> Mapping[Pair, float]:
+        """Return the values as times: more is worse."""
+        if self.quantity.better == "low":
+            return self.values
+        return {pair: 1 / value for pair, value in self.values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowFound:
+    """A host or link that is slow in a case, over every layer."""
+
+    case: Case
+    part: SlowPart
+
+
+def matrices(data: Dataset) -> list[PairMatrix]:
+    """Return a campaign's matrices, by case and layer; none where it measured no pairs."""
+    numbers = CellNumbers(data)
+    values: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
+    missing: dict[tuple[Case, Series], dict[Pair, str]] = defaultdict(dict)
+    for cell in data.planned:
+        settings = dict(cell.series.settings)
+        if PAIR not in settings or cell.twin:
+            continue
+        first, _, second = settings.pop(PAIR).partition(",")
+        key = cell.case, replace(cell.series, settings=tuple(sorted(settings.items())))
+        found = list(numbers[cell.point_id].by_round.values()) if cell.point_id in numbers else []
+        if found and min(found) > 0:
+            better = cell.case.file.main_quantity.better
+            values[key][first, second] = min(found) if better == "low" else max(found)
+        else:
+            missing[key][first, second] = next((one.reason for one in cell.troubles), cell.state)
+    every = sorted(values.keys() | missing.keys(), key=lambda key: (key[0].sort_key, key[1]))
+    hosts = tuple(data.meta.testbed.hosts)
+    return [
+        PairMatrix(
+            series=series,
+            case=case,
+            quantity=case.file.main_quantity,
+            hosts=tuple(host for host in hosts if any(host in pair for pair in {**values[key], **missing[key]})),
+            values=values[key],
+            missing=missing[key],
+        )
+        for key in every
+        for case, series in [key]
+    ]
+
+
+def slow_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
+    """Return what is slow in each case over every layer that was measured there."""
+    by_case: dict[Case, list[PairMatrix]] = defaultdict(list)
+    for one in found:
+        if one.values:
+            by_case[one.case].append(one)
+    return [
+        SlowFound(case=case, part=part) for case, of in by_case.items() for part in slow_for_all([m.times for m in of])
+    ]
+
+
+def dead_of(found: Sequence[PairMatrix]) -> dict[Pair, str]:
+    """Return the pairs over which no layer gave a number, with a reason."""
+    alive = {pair for one in found for pair in one.values}
+    return {pair: why for one in found for pair, why in one.missing.items() if pair not in alive}

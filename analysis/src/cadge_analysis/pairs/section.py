@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs of hosts as blocks: what is slow, in sentences, and a matrix for each layer and case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import exp, log
+from statistics import median
+
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.make import caption, lede, listed, number_columns, row_name, words_column
+from cadge_analysis.blocks.model import Region, Span, Table, TableCell, TableLine
+from cadge_analysis.pairs.fit import HOSTS_LEAST, LEAST, Pair
+from cadge_analysis.pairs.matrix import PairMatrix, SlowFound, dead_of, slow_of
+
+say = partial(messages.say, "pairs")
+
+_SHARE = 0.9
+"""Of pairs: what the answer says of how alike they are."""
+
+
+def sentences(found: Sequence[PairMatrix]) -> list[str]:
+    """Return what is slow or dead, a sentence each; one sentence where nothing is."""
+    said = [*_dead(found), *(_slow(one) for one in slow_of(found))]
+    hosts = len({host for one in found for host in one.hosts})
+    if hosts < HOSTS_LEAST:
+        said.append(say("few", n=hosts, least=HOSTS_LEAST))
+    elif not said:
+        said.append(say("alike", spread=say("spread", band=band(found))))
+    return said
+
+
+def is_well(found: Sequence[PairMatrix]) -> bool:
+    """Tell whether no pair is dead, and no host and no link is slow."""
+    return not dead_of(found) and not slow_of(found)
+
+
+def band(found: Sequence[PairMatrix]) -> float:
+    """Return within which share of the middle nine of ten pairs are, in the matrix where that is most."""
+    return max((_band(one) for one in found if one.values), default=0.0)
+
+
+def _band(one: PairMatrix) -> float:
+    middle = log(median(one.times.values()))
+    off = sorted(abs(log(value) - middle) for value in one.times.values())
+    return exp(off[min(len(off) - 1, int(_SHARE * len(off)))]) - 1
+
+
+def _slow(one: SlowFound) -> str:
+    part, what = one.part, f"{words.pattern(one.case)} {words.workload(one.case)}"
+    first, *second = part.hosts
+    named = {"first": first, "second": second[0]} if second else {"host": first}
+    return say(f"slow.{part.part}", **named, times=part.times, what=what, slower=part.slower, pairs=part.pairs)
+
+
+def _dead(found: Sequence[PairMatrix]) -> Iterator[str]:
+    """Say which hosts gave nothing with any other; of the others' pairs, each that is dead."""
+    dead = dead_of(found)
+    alive = {host for one in found for pair in one.values for host in pair}
+    hosts = dict.fromkeys(host for pair in dead for host in pair if host not in alive)
+    for host in hosts:
+        yield say("dead_host", host=host, why=next(why for pair, why in dead.items() if host in pair))
+    for pair, why in dead.items():
+        if not set(pair) & set(hosts):
+            yield say("dead", first=pair[0], second=pair[1], why=why)
+
+
+def section(found: Sequence[PairMatrix], launches: int) -> Region | None:
+    """Return the section of a report; None where no pairs were measured."""
+    if not found:
+        return None
+    opening = lede(say("lede", launches=launches))
+    return Region(id="pairs", title=say("title"), blocks=(listed(sentences(found)), opening, *map(matrix_table, found)))
+
+
+def matrix_table(one: PairMatrix) -> Table:
+    """Return a matrix: a row for each first host, a column for each second."""
+    middle = median(one.values.values()) if one.values else None
+    title = say("matrix", layer=one.series.label, workload=f"{words.pattern(one.case)} {words.workload(one.case)}")
+    unit = "\u00b5s" if one.quantity.unit == "ns" else one.quantity.unit
+    better = "lower is better" if one.quantity.better == "low" else "higher is better"
+    shown = "none" if middle is None else _number(middle, one)
+    note = say("of_matrix", quantity=one.quantity.title, unit=unit, better=better, middle=shown)
+    return Table(
+        label=title,
+        role="pairs",
+        columns=(words_column("from \\ to"), *number_columns(one.hosts)),
+        lines=tuple(
+            TableLine(cells=(row_name(first), *(_cell(one, (first, second), middle) for second in one.hosts)))
+            for first in one.hosts
+        ),
+        caption=caption(title, note),
+    )
+
+
+def _number(value: float, one: PairMatrix) -> str:
+    return units.us(value) if one.quantity.unit == "ns" else units.sig3(value)
+
+
+def _cell(one: PairMatrix, pair: Pair, middle: float | None) -> TableCell:
+    value = one.values.get(pair)
+    if value is None or middle is None:
+        return TableCell(spans=(Span("" if pair[0] == pair[1] else "\u2013"),))
+    is_off = abs(log(value / middle)) > LEAST
+    return TableCell(spans=(Span(_number(value, one), strong=is_off),), raw=units.raw(value))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge health`: every pair of hosts measured, and which host or link is slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.commands.run import measure
+from cadge_cli.options import EXAMPLES, MeasureOptions, answers, hosts_options, listed, opened
+from cadge_cli.output import Output, edition
+from cadge_cli.words import say
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_CHANGED, EXIT_OK, NothingSelectedError
+from cadge_harness.run.request import read_request
+
+if TYPE_CHECKING:
+    from cadge_analysis.pairs.matrix import PairMatrix
+    from cadge_results import Campaign
+
+SWEEP = "health"
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0    all alike\n"
+    "  2    a name or an option is wrong\n"
+    "  3    nothing is built, or a host cannot be used\n"
+    "  4    a host does not answer\n"
+    "  5    there are fewer than two hosts\n"
+    "  6    not complete; `cadge resume` continues\n"
+    "  8    a host or link is slow, or gave no number"
+)
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge health --inventory lab.yml\n  cadge health --testbed slurm:ib0\n"
+    + "  cadge health --inventory lab.yml --pairs 8\n  cadge health --of last"
+    + EXIT_CODES
+)
+@click.option(
+    "--layers", "names", multiple=True, metavar="NAMES", help="Layers to measure by, in place of the sweep's."
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Measure each host with K others, in place of all: for more than 64 hosts.",
+)
+@click.option("--of", "campaign", metavar="CAMPAIGN", help="Answer from a stored campaign, and measure nothing.")
+@hosts_options
+@answers
+def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how: MeasureOptions, output: Output) -> int:
+    """Measure every pair of hosts both ways by two layers, and name a host or link that is slow.
+
+    A host or link is named where it is more than 10 % and five robust standard deviations off, over every layer.
+    Fewer than four hosts show numbers alone. Eight hosts take two minutes, sixteen about eight.
+    """
+    if campaign is not None:
+        return _answered(opened(how.results, campaign), output, EXIT_OK, {}, [])
+    request = read_request(SWEEP, only=listed("--layers", names, "sockets-tcp native-ucx"))
+    if pairs is not None:
+        request = request.with_pairs(pairs)
+    done = measure(request, output, how)
+    if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
+        return output.finish(done.code, done.data, done.lines)
+    return _answered(done.campaign, output, done.code, done.data, done.lines)
+
+
+def _answered(campaign: Campaign, output: Output, code: int, data: dict[str, JsonValue], lines: list[str]) -> int:
+    from cadge_analysis.pairs.matrix import matrices
+    from cadge_analysis.pairs.section import is_well, matrix_table, sentences
+    from cadge_analysis.stats.load import read
+
+    found = matrices(read(campaign))
+    if not found:
+        raise NothingSelectedError(say("health.no_pairs", campaign_id=campaign.campaign_id))
+    tables = edition(map(matrix_table, found), "text").splitlines()
+    said = sentences(found)
+    data = {**data, "found": [*said], "is_well": is_well(found), "matrices": [_data(one) for one in found]}
+    return output.finish(code if is_well(found) else EXIT_CHANGED, data, [*said, "", *tables, *lines])
+
+
+def _data(one: PairMatrix) -> JsonValue:
+    """Return a matrix as a list of pairs: values in the quantity's base unit."""
+    return {
+        "layer": one.series.label,
+        "pattern": one.case.pattern,
+        "parameters": dict(one.case.workload.values),
+        "unit": one.quantity.unit,
+        "better": one.quantity.better,
+        "pairs": [{"first": first, "second": second, "value": value} for (first, second), value in one.values.items()],
+        "missing": [{"first": first, "second": second, "why": why} for (first, second), why in one.missing.items()],
+    }

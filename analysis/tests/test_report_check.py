@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from cadge_analysis import making, report
+from cadge_analysis import making, report, words
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import ReportChoices
 from cadge_analysis.messages import say
@@ -89,7 +89,7 @@ def test_what_was_altered_is_found(where: str, version: str, text: str) -> None:
 
 REMOVED = {
     "a row": (r'<tr data-point="86c3ede43d1cf18d".*?</tr>', 8, "am-ucx 86c3ede43d1cf18d, "),
-    "a table": (r'<table class="plain numbers".*?</table>', 12, "Numbers: "),
+    "a table": (r'<table class="plain numbers".*?</table>', 12, ": rpc-within-poll"),
     "a block": (r'<section id="floors">.*?</section>', 12, "floors: "),
     "a figure": (r'<svg class="chart".*?</svg>', 75, "chart "),
     "a sentence": (r"(?<=</em>)\s*<h3>.*?</h3>", 1, "answer: h3"),
@@ -117,7 +117,9 @@ def test_numbers_that_two_sentences_exchanged_are_found(text: str) -> None:
 
 
 def test_a_difference_names_both_numbers(text: str) -> None:
-    (one,) = held(altered(text, r'(data-f="samples">.*?<dd data-v="12000">)12', r"\g<1>13"), text).differences
+    (one,) = held(
+        altered(text, r'(class="plain same".*?data-f="samples".*?<td data-v="12000">)12', r"\g<1>13"), text
+    ).differences
     assert (one.printed[-6:], one.recomputed[-6:]) == ("13\u202f000", "12\u202f000")
     assert one.place.endswith("samples")
 
@@ -184,7 +186,7 @@ def test_a_report_says_what_it_was_made_with(made: Campaign, text: str) -> None:
 def test_a_baseline_that_was_chosen_afterwards_says_so(made: Campaign, text: str) -> None:
     other = anew(made, ReportChoices(baseline="am-ucx"))
     assert say("remarks", "chosen_baseline.title") in other
-    assert "the baseline that was chosen for this report, am-ucx" in other
+    assert say("findings", "verdict_words.against_chosen", baseline=words.isolated("am-ucx")) in other
     assert "beside am-ucx" in other
     assert "beside sockets-tcp" not in other
     assert "chosen after" not in text

@@ -94,7 +94,7 @@ def test_the_time_to_connect_is_the_median_of_launches_with_so_many_channels(dat
     assert figure.name == "connect-within-poll"
     rows = {row[0]: row[1].split(" ")[0] for row in figure.table.rows}
     assert rows == {"1": "4\u202f000", "2": "3.00"}
-    assert "6 launches here" in figure.caption
+    assert "(6 launches)" in figure.caption
 
 
 def figures_of(region: Region) -> list[Figure]:

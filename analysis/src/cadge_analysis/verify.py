@@ -297,7 +297,7 @@ class _Reader(HTMLParser):
         self._tag, self._name, self._sort = "", "head", Sort.TEXT
         self._texts: list[str] = []
         self._raw: list[str] = []
-        self._chart = self._table = self._case = self._point = ""
+        self._chart = self._table = self._point = ""
         self._heads: list[str] = []
         self._row: list[tuple[str, str, Place]] = []
         self._whole = ""
@@ -321,13 +321,9 @@ class _Reader(HTMLParser):
         self._raw = [attrs[name] for name in (_DRAWN if self._chart else ("data-v",)) if name in attrs]
         if self._chart:
             self._sort = Sort.CHART
-        elif tag == "dl":
-            self._case = attrs.get("data-case", "")
-        elif self._case and "data-f" in attrs:
-            self._name, self._sort = f"{section}: {self._case}, in every row, {attrs['data-f']}", Sort.CELL
-            self._whole = tag
         elif tag in ("div", "table"):
-            self._table = attrs.get("aria-label") or (self._table if tag == "table" else "")
+            named = attrs.get("aria-label") or attrs.get("aria-labelledby", "").removesuffix("-t")
+            self._table = named or (self._table if tag == "table" else "")
             self._heads = []
         elif tag == "tr":
             self._row, self._point = [], attrs.get("data-point", "")
@@ -340,7 +336,7 @@ class _Reader(HTMLParser):
         self._texts.append(data)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in (self._whole, "tr", "table", "dl") if self._whole else tag in _IN_LINE and not self._chart:
+        if tag not in (self._whole, "tr", "table") if self._whole else tag in _IN_LINE and not self._chart:
             return
         self.end()
         self._name, self._tag = f"{self._sections[-1]}: text", ""
@@ -348,8 +344,6 @@ class _Reader(HTMLParser):
             self._chart = ""
         elif tag == "tr":
             self._end_row()
-        elif tag == "dl":
-            self._case = ""
         elif tag in _PARTS and len(self._sections) > 1:
             self._sections.pop()
 

@@ -20,8 +20,8 @@ _PROGRAMS = "for programs"
 _LINKED = "where a link leads, or a list of links"
 _DRAWN = "belongs to a picture"
 NEVER = {
-    **dict.fromkeys(("Column.key", "Column.role", "Fact.key", "Item.kind", "Item.role", "Remark.kind"), _PROGRAMS),
-    **dict.fromkeys(("Facts.data", "Table.data", "TableLine.data", "TableCell.data", "Column.data"), _PROGRAMS),
+    **dict.fromkeys(("Column.key", "Column.role", "Item.kind", "Item.role", "Remark.kind"), _PROGRAMS),
+    **dict.fromkeys(("Table.data", "TableLine.data", "TableCell.data", "Column.data"), _PROGRAMS),
     **dict.fromkeys(("TableCell.raw", "Value.raw", "Reply.raw", "Reply.question", "Remark.key"), _PROGRAMS),
     **dict.fromkeys(("Span.role", "Text.role", "Items.role", "Facts.role", "Table.role", "TableLine.role"), _LOOKS),
     **dict.fromkeys(("TableCell.role", "Fold.role", "Region.role", "Value.flag", "Table.caption_role"), _LOOKS),

@@ -94,13 +94,12 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A name and what is known under it: a text, or several `cells`. `key` names it for programs."""
+    """A name and what is known under it: a text, or several `cells`."""
 
     name: str
     text: str = ""
     code: bool = False
     cells: tuple[TableCell, ...] = ()
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,6 @@ class Facts:
 
     facts: tuple[Fact, ...]
     role: str = "facts"
-    data: Data = ()
 
 
 @dataclass(frozen=True, slots=True)

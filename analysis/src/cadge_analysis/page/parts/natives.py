@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.make import lede, plain, plain_table
 from cadge_analysis.blocks.model import Block, Region
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.natives import NativePair, NativeRuns
 
@@ -78,7 +79,7 @@ def _says(row: NativePair) -> str:
         return row.reason
     if row.says == "withheld":
         return say("natives.withheld", disturbed=row.disturbed, rounds=row.rounds)
-    goal = {"alike": "no more"}.get(row.says, row.says)
+    goal = {"alike": "no more", "cannot tell": Verdict.UNKNOWN.word}.get(row.says, row.says)
     more = ", and does more" if row.cell.more else ""
     return goal + (more if row.says == "more" else "")
 

@@ -16,11 +16,14 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts.compared import attempts, compared
 from cadge_analysis.page.parts.method import method
 from cadge_analysis.page.parts.model_tables import _folded
-from cadge_analysis.page.parts.provenance import deck, host_table, own, tidied
+from cadge_analysis.page.parts.provenance import _kernel_facts, deck, host_table, own, tidied
 from cadge_analysis.page.parts.remarks import _worst
 from cadge_analysis.stats import load
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset
+from cadge_analysis.versus.aspects import _of_record
+from cadge_analysis.versus.sides import Side
+from cadge_results.formats.record import HostKernel
 
 OPTIONS = synthetic.Options(
     layers=("sockets-tcp", "native-ucx"), sizes=(8, 4096, 1 << 20), launches=9, samples=200, troubles=False
@@ -177,3 +180,20 @@ def test_what_is_known_of_no_size_is_told_once_for_all_layers() -> None:
         kept,
         ("a and b", "poll", "touch none", "all", "o_s and o_r", say("report", "model_tables.known_of_none")),
     )
+
+
+def test_values_of_the_kernel_stand_on_pages(data: Dataset) -> None:
+    name = "kernel.net.core.busy_read"
+    values = [
+        {"host": host, "before": {name: "0"}, "during": {name: "50"}, "after": {name: "50"}} for host in ("h1", "h2")
+    ]
+    kernel = tuple(HostKernel.model_validate(one) for one in values)
+    given = replace(data, records=tuple(record.model_copy(update={"kernel": kernel}) for record in data.records))
+    [fact] = _kernel_facts(given)
+    assert (fact.name, fact.text) == (
+        "Kernel",
+        f"{say('report', 'provenance.kernel', name=name, value='50', before='0')}: h1, h2",
+    )
+    assert not _kernel_facts(data)
+    said = dict(_of_record(Side("c", given), given.records[0], given.cells[0]))
+    assert (said["settings", f"{name} of h1, read back"], said["settings", f"{name} of h2, before"]) == ("50", "0")

@@ -173,3 +173,39 @@ def test_doctor_finds_what_a_killed_campaign_left(tmp_path: Path) -> None:
     with (folder / f"m.{boot}.machine.json").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert not list(_kernel_left(tmp_path))
+
+
+def test_a_value_that_cannot_be_set_back_stays_in_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "value"
+    file.write_text("always [madvise] never")
+    monkeypatch.setattr(of_agent, "file_of", lambda _name, _device: file)
+    values = of_agent.KernelValues(tmp_path / "work", "h1", "data0", "c1")
+    values.set({RMEM: "2  3", "nodelay": "1"}, of_machine=False)
+    assert values.report()["during"] == {}
+    values.set({RMEM: "2"}, of_machine=True)
+    found = values.report()
+    assert (found["before"], found["during"], found["after"]) == ({RMEM: "madvise"}, {RMEM: "2"}, {RMEM: "2"})
+    file.unlink()
+    file.mkdir()
+    assert values.restore() == [f"h1: {RMEM} ({file}) cannot be set back to madvise: Is a directory"]
+    assert list(of_agent.left(tmp_path / "work")) == [f"{RMEM} (was madvise)"]
+    file.rmdir()
+    file.write_text("2")
+    assert of_agent.restore_left(tmp_path / "work") == ([RMEM], [])
+    assert file.read_text() == "madvise"
+    assert not (tmp_path / "kernel").exists()
+
+
+def test_a_value_that_does_not_stick_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "value"
+    file.write_text("1")
+    monkeypatch.setattr(of_agent, "file_of", lambda _name, _device: file)
+    values = of_agent.KernelValues(tmp_path / "work", "h1", "data0", "c1")
+    answers = iter(["1", "1", "1024"])  # to 2, back to 1, to 1000
+    monkeypatch.setattr(of_agent._Value, "write", lambda _self, _value: next(answers))
+    with pytest.raises(of_agent.LaunchFailedError, match=f"h1: {RMEM} stays 1, not 2") as caught:
+        values.set({RMEM: "2"}, of_machine=True)
+    assert caught.value.code == "NODE_LACKS"
+    assert values.restore() == []
+    values.set({RMEM: "1000"}, of_machine=True)
+    assert values.report()["during"] == {RMEM: "1024"}  # rounded, as the record says

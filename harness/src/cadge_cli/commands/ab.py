@@ -59,7 +59,7 @@ SIDES = ("A", "B")
     + "  cadge ab HEAD HEAD --cflags -O2 --cflags -O3\n"
     + "  cadge ab HEAD~3 HEAD --layers sockets-tcp --patterns rpc --sizes 8B\n"
     + "  cadge ab HEAD HEAD\n"
-    + "  cadge ab provider:ucx-1.19.0 provider:ucx-1.22.0 --layers native-ucx,am-ucx\n"
+    + "  cadge ab provider:ucx-1.13.1 provider:ucx-1.22.0 --layers native-ucx,am-ucx\n"
     + "  cadge ab default env.UCX_RNDV_THRESH=8k --layers native-ucx\n"
     + "  cadge ab nodelay=1 nodelay=0 --layers sockets-tcp\n"
     + "  cadge ab default kernel.net.ipv4.tcp_autocorking=0 --layers sockets-tcp"

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.inventory_rules import KNOWN
+from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables
 
 from .conftest import Answer
 
@@ -34,6 +34,8 @@ def test_every_variable_stands_in_it_and_may_be_given(cadge: Callable[..., Answe
     whole = re.sub(r"^( +)# (\w+: )", r"\1\2", text, flags=re.MULTILINE)
     given = yaml.safe_load(whole)["cadge"]
     assert named <= given["hosts"]["n1"].keys() | given["vars"].keys()
+    ports = ("cadge_port_first", "cadge_port_last")
+    assert [given["vars"][name] for name in ports] == [HostVariables.model_fields[name].default for name in ports]
     path = tmp_path / "hosts.yml"
     path.write_text(whole)
     assert testbeds.resolve("auto", path).hosts[0].raw_device == "eth1"

@@ -409,14 +409,10 @@ def test_a_command_to_try_by_hand_is_quoted() -> None:
         assert said.endswith("Check once by hand: ssh 'n1;touch x' true")
 
 
-def test_the_page_of_clusters_lists_the_variables_and_no_others() -> None:
-    """Its table is the one place; `cadge testbed example` has the same ones (test_inventory_example.py)."""
+def test_the_page_of_clusters_names_known_variables_and_commands() -> None:
+    """All variables are explained in `cadge testbed example` (test_inventory_example.py)."""
     text = (PLAYBOOKS / "CLUSTER.md").read_text()
-    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `cadge_")]
-    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert sorted(listed) == sorted(name for name in KNOWN if name.startswith("cadge_"))
-    rules = HostVariables.model_fields
-    assert f"({rules['cadge_port_first'].default}-{rules['cadge_port_last'].default})" in text
+    assert set(re.findall(r"\bcadge_\w+", text)) <= set(KNOWN)
     for command in ("testbed example", "doctor --inventory hosts.yml", "plan --inventory hosts.yml"):
         assert f"\n.venv/bin/cadge {command}" in text
 

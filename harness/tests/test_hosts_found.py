@@ -163,8 +163,38 @@ def test_a_column_a_host_where_they_fit() -> None:
     assert ["login", "yes", "NO"] in [line.split() for line in wide]
     narrow = hosts.side_by_side(what, 40)
     assert max(map(len, narrow)) < max(map(len, wide))
-    assert [line for line in narrow if not line.startswith(" ")] == ["h1", "", "h2"]
-    assert narrow[-len(what.rows)].split() == ["login", "NO"]
+    assert narrow[narrow.index("not equal:") + 1].split() == ["login", "h1", "yes"]
+    assert narrow[narrow.index("not equal:") + 2].split() == ["h2", "NO"]
+
+
+def test_equal_hosts_are_one_line() -> None:
+    names = [f"n{number}" for number in range(1, 101)]
+    cells = dict.fromkeys(names, "3.11.2")
+    address = {name: f"10.0.0.{number}" for number, name in enumerate(names)}
+    rows = (("python", cells), ("libc", {**cells, "n8": "2.31"}), ("address", address))
+    said = hosts.side_by_side(HostsSummary(hosts=tuple(names), rows=rows, findings=()), 120)
+    assert said[0] == "equal on all 100 hosts, n[1-100]:"
+    assert said[1].split() == ["python", "3.11.2"]
+    assert said[4].split() == ["libc", "n[1-7,9-100]", "3.11.2"]
+    assert said[5].split() == ["n8", "2.31"]
+    assert said[6].split() == ["address", "n1", "10.0.0.0"]
+    assert said[-1].strip() == "and 96 other values"
+    assert len(said) == 11
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["n1", "n2", "n3"], "n[1-3]"),
+        (["n1", "n3", "n4", "login"], "n[1,3-4],login"),
+        (["n07", "n08", "n10"], "n0[7-8],n10"),
+        (["a1", "b1"], "a1,b1"),
+        (["10.0.0.1"], "10.0.0.1"),
+        ([], ""),
+    ],
+)
+def test_names_in_short(names: list[str], folded: str) -> None:
+    assert hosts.fold(names) == folded
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,20 @@ def test_a_pattern_of_many_hosts_has_no_pairs(catalogue: Catalogue) -> None:
     patterns = [{"pattern": "incast", "clients": 3, "request_bytes": "8B"}]
     plan = planned(catalogue, pairs="all", places=["between"], patterns=patterns)
     assert {point.subject.setting("hosts.pair") for point in plan.points} == {None}
+
+
+def test_idle_hosts_of_a_cluster_are_named(catalogue: Catalogue) -> None:
+    raw = {"schema": "cadge.sweep/2", "title": "t", "patterns": [{"pattern": "rpc", "request_bytes": "8B"}]}
+    sweep = SweepFile.from_object({**raw, "launches": 1, "duration": "40ms"}, source="test")
+    idle = "take no part"
+    cluster = replace(make_site(7, cores=8), here=False)
+    (said,) = [one for one in make_plan(sweep, catalogue, WORKLOADS, cluster).notices if idle in one]
+    assert said == "5 hosts of 7 take no part: h3, h4, h5 and 2 more (pairs: all measures every pair)"
+    every = sweep.model_copy(update={"pairs": "all"})
+    assert not [one for one in make_plan(every, catalogue, WORKLOADS, cluster).notices if idle in one]
+    assert not [
+        one for one in make_plan(sweep, catalogue, WORKLOADS, replace(cluster, here=True)).notices if idle in one
+    ]
 
 
 def test_the_sweep_of_health() -> None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
@@ -20,6 +21,8 @@ from cadge_harness.run.survey import survey
 from cadge_harness.testbed.meeting import with_addresses
 from cadge_harness.testbed.model import Testbed
 
+VALUES_MOST = 4
+"""Of what hosts differ in, so many values are shown."""
 _WIDTH = 120
 """Where there is no terminal that says how wide it is."""
 
@@ -69,16 +72,65 @@ def describe(found: HostsSummary, needed: Collection[str] | None = None) -> Host
 
 
 def side_by_side(found: HostsSummary, columns: int) -> list[str]:
-    """Return a table with a column for each host where that is not wider than `columns`, else a block for each."""
+    """Return a table with a column for each host where that is not wider than `columns`; else what is equal, once.
+
+    Then, for what is not, each value with its hosts, as `clush -b` folds them: h[1-7] 3.11.2; h8 3.9.2.
+    """
     rows: list[Sequence[str]] = [("", *found.hosts)]
     rows += [(what, *(cells[host] for host in found.hosts)) for what, cells in found.rows]
     lines = table(rows)
     if max(map(len, lines)) <= columns:
         return lines
-    blocks = []
-    for host in found.hosts:
-        blocks += [host, *(f"  {line}" for line in table([(what, cells[host]) for what, cells in found.rows])), ""]
-    return blocks[:-1]
+    equal, unequal = [], []
+    for what, cells in found.rows:
+        by_value: dict[str, list[str]] = {}
+        for host in found.hosts:
+            by_value.setdefault(cells[host], []).append(host)
+        if len(by_value) == 1:
+            equal.append((what, *by_value))
+        else:
+            unequal += _values(what, by_value)
+    return [
+        *(
+            [say("hosts.equal", n=len(found.hosts), hosts=fold(found.hosts)), *table([("", ""), *equal])[1:]]
+            if equal
+            else []
+        ),
+        *(["", say("hosts.unequal"), *table([("", "", ""), *unequal])[1:]] if unequal else []),
+    ]
+
+
+def _values(what: str, by_value: Mapping[str, Sequence[str]]) -> list[tuple[str, str, str]]:
+    """Return what hosts differ in, a line each value, the most common first; of many values the first ones."""
+    ordered = sorted(by_value.items(), key=lambda item: -len(item[1]))
+    lines = [(what if at == 0 else "", fold(hosts), value) for at, (value, hosts) in enumerate(ordered[:VALUES_MOST])]
+    if len(ordered) > VALUES_MOST:
+        lines.append(("", "", say("hosts.more_values", n=len(ordered) - VALUES_MOST)))
+    return lines
+
+
+def fold(names: Sequence[str]) -> str:
+    """Return names in short: h[1-3,7],login for h1, h2, h3, h7, login."""
+    numbers: dict[str, list[int]] = {}
+    alone = []
+    for name in names:
+        match = re.fullmatch(r"(.*?)(0|[1-9]\d*)", name)
+        if match is None:
+            alone.append(name)
+        else:
+            numbers.setdefault(match[1], []).append(int(match[2]))
+    folded = [f"{stem}[{_ranges(of)}]" if len(of) > 1 else f"{stem}{of[0]}" for stem, of in numbers.items()]
+    return ",".join([*folded, *alone])
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def finding_lines(findings: Sequence[HostFinding]) -> list[str]:

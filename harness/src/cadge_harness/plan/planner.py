@@ -48,6 +48,8 @@ from cadge_results.formats.plan import PlanEstimate
 from cadge_results.formats.sweep import LayerEntry
 from cadge_results.plugins.build import AT, is_variant, on_variant
 
+IDLE_NAMED = 3
+"""So many hosts without a part are named."""
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
 
@@ -122,6 +124,7 @@ def make_plan(
     notices += idle_values(sweep, workloads)
     durations, shortened = durations_of(making)
     blocks, launches = launches_of(making, durations)
+    notices += _idle_hosts(launches, site)
     points = [
         PlanPoint(
             point_id=name,
@@ -153,6 +156,18 @@ def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
     if not builds and not beside:
         return plan
     return plan.model_copy(update={"providers": builds, "beside_native": beside})
+
+
+def _idle_hosts(launches: Sequence[PlanLaunch], site: PlanSite) -> list[str]:
+    """Return which hosts of a cluster have no part in the plan, and how they would get one."""
+    used = {end.host for launch in launches for end in launch.endpoints}
+    idle = [name for name in site.host_names if name not in used]
+    if site.here or not idle:
+        return []
+    named = ", ".join(idle[:IDLE_NAMED]) + (f" and {len(idle) - IDLE_NAMED} more" if len(idle) > IDLE_NAMED else "")
+    return [
+        f"{count_of(len(idle), 'host')} of {len(site.hosts)} take no part: {named} (pairs: all measures every pair)"
+    ]
 
 
 def _baseline_missing(making: PlanDraft) -> list[str]:

@@ -7,6 +7,7 @@ Where the campaign measured such a program beside the layer, that decides. Else 
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def _measured_tax(pair: NativePair) -> BesideNative | None:
         pattern=pair.pattern,
         bytes_max=pair.cell.bytes,
         ratio=(ends[0], ends[1]),
-        command=f"cadge crosscheck --layers {pair.layer}",
+        command=shlex.join(("cadge", "crosscheck", "--layers", pair.layer)),  # as layer files have it
         measured=say("beside_native.here", tool=pair.cell.tool),
     )
 

@@ -398,10 +398,5 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     assert re.search(r"^duckdb==", lock.read_text(), re.MULTILINE)
 
 
-def test_the_page_tells_every_fixed_column() -> None:
-    for name, table in TABLES.items():
-        section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-        assert section
-        told = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", section[1], re.MULTILINE)
-        assert told == [(one.name, one.kind, one.about) for one in table.fixed]
-        assert f"| `{name}` |" in PAGE
+def test_the_page_names_every_table() -> None:
+    assert re.findall(r"^\| `(\w+)` \| (?:every|each) ", PAGE, re.MULTILINE) == list(TABLES)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from cadge_analysis.tables import TABLES
 from cadge_cli.cli import COMMANDS, cadge, command_of
 from cadge_harness.errors import EXIT_CODES
 from cadge_results import PatternFile, read_workloads
@@ -247,6 +248,19 @@ def _options(command: click.Command, context: click.Context) -> Iterator[tuple[s
             yield code(record[0]), escaped(record[1])
 
 
+def tables() -> str:
+    """Return the page of the tables: the columns that they have in every campaign."""
+    text = "# Tables\n\n" + MADE.format("`analysis/src/cadge_analysis/cells/columns.yml`")
+    text += "`cadge query --tables` shows the same, with the columns that patterns add.\n\n"
+    for one in TABLES.values():
+        text += f"## {one.name}\n\n{escaped(one.about[:1].upper() + one.about[1:])}.\n\n"
+        text += table(
+            ("column", "kind", "meaning"),
+            ((code(column.name), column.kind, escaped(column.about)) for column in one.fixed),
+        )
+    return text
+
+
 def exit_codes() -> str:
     """Return the page of the exit codes."""
     text = "# Exit codes\n\n" + MADE.format("`harness/src/cadge_harness/errors.py`")
@@ -261,6 +275,7 @@ def made(root: Path) -> dict[str, str]:
         "reference/layers.md": layers(root),
         "reference/patterns.md": patterns(root),
         "reference/floors.md": floors(root),
+        "reference/tables.md": tables(),
         "reference/commands.md": commands(),
         "reference/exit-codes.md": exit_codes(),
     }

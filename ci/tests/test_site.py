@@ -14,6 +14,7 @@ import pytest
 from ci import check_links
 from ci.site import check_built, example, reference, stage
 
+from cadge_analysis.tables import TABLES
 from cadge_cli.cli import COMMANDS, cadge
 from cadge_harness.errors import EXIT_CODES
 
@@ -57,6 +58,14 @@ def test_the_reference_has_every_command_and_option_and_exit_code(made: dict[str
     assert "```text\nExamples:\n" in text
     for number, meaning in EXIT_CODES.items():
         assert f"| {number} | {reference.escaped(meaning)} |" in made["reference/exit-codes.md"]
+
+
+def test_the_reference_has_every_table_and_column(made: dict[str, str]) -> None:
+    text = made["reference/tables.md"]
+    for name, one in TABLES.items():
+        section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        found = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", section, re.MULTILINE)
+        assert found == [(column.name, column.kind, reference.escaped(column.about)) for column in one.fixed]
 
 
 def test_words_are_no_markup() -> None:

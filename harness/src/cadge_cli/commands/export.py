@@ -113,7 +113,7 @@ def export(
     """Write a campaign's figures, or what was fitted to them: to stdout, or with -o to a file.
 
     `csv`, `jsonl` (a record a line) and `parquet` hold one table: `cells` has a row for every planned point, the others
-    what was stored before any estimate; `analysis/QUERIES.md` says what their columns hold. Parquet needs the extra
+    what was stored before any estimate; `cadge query --tables` says what their columns hold. Parquet needs the extra
     `queries` (DuckDB), and -o.
 
     `svg`, `pdf` and `png` write each figure of the report as a file of its own, for a paper or for slides; without -o

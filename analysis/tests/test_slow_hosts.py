@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import random
 from math import exp, log
+from pathlib import Path
 
 import pytest
+import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cadge_analysis import report
 from cadge_analysis.pairs.fit import Pair, fit, slow_for_all, slow_parts
+from cadge_analysis.pairs.matrix import matrices, without_pairs
+from cadge_analysis.pairs.section import is_well, sentences
+from cadge_analysis.stats.load import Dataset, read
 
 HOSTS = [f"h{number}" for number in range(1, 9)]
 PAIRS = [(one, other) for one in HOSTS for other in HOSTS if one != other]
@@ -93,3 +99,57 @@ def test_three_hosts_are_too_few() -> None:
     few = {pair: 10.0 for pair in PAIRS if set(pair) <= {"h1", "h2", "h3"}}
     assert slow_for_all([{**few, ("h1", "h2"): 30.0}] * 2) == []
     assert slow_for_all([]) == []
+
+
+def measured(folder: Path, *settings: dict[str, str], launches: int = 2) -> Dataset:
+    """Return a campaign of a layer between hosts, once for each of some settings."""
+    options = synthetic.Options(
+        layers=["sockets-tcp"],
+        sizes=[8],
+        places=["between"],
+        waits=["poll"],
+        patterns=[("rpc", 1)],
+        launches=launches,
+        floors=False,
+        troubles=False,
+        settings=settings,
+    )
+    return read(synthetic.make(folder, options))
+
+
+def test_matrices_of_a_campaign(tmp_path: Path) -> None:
+    data = measured(tmp_path, {}, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"})
+    (found,) = matrices(data)
+    assert (found.series.label, found.case.pattern, found.launches, dict(found.missing)) == (
+        "sockets-tcp",
+        "rpc",
+        2,
+        {},
+    )
+    assert found.hosts == ("h1", "h2")
+    cells = {dict(cell.series.settings).get("hosts.pair"): cell for cell in data.cells}
+    for first, second in (("h1", "h2"), ("h2", "h1")):
+        own = cells[f"{first},{second}"]
+        medians = [sample.quantities["latency"].counts.percentile(50) for sample in own.samples]
+        assert found.values[first, second] == pytest.approx(min(medians), rel=0.01)
+    assert sentences([found]) == ["2 hosts: at least 4 are needed to say which of them is slow"]
+    assert is_well([found])
+
+
+def test_a_report_ranks_no_pairs(tmp_path: Path) -> None:
+    data = measured(tmp_path, {}, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"})
+    others = without_pairs(data)
+    assert [cell.series.settings for cell in others.cells] == [()]
+    assert {record.launch.launch_id for record in others.records} == {one.launch_id for one in others.plan.launches}
+    assert len(others.plan.launches) * 3 == len(data.plan.launches)
+    text = report.html(report.page_of(data))
+    assert "Pairs of hosts" in text
+    assert "hosts.pair" not in text.partition("Pairs of hosts")[0].partition("<body")[2]
+
+
+def test_a_report_of_pairs_alone_begins_with_them(tmp_path: Path) -> None:
+    data = measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"})
+    assert without_pairs(data).cells == ()
+    text = report.edition(report.page_of(data), "text")
+    assert text.index("Pairs of hosts") < text.index("Limits of this run")
+    assert "1 layer, 2 launches of each point" in text

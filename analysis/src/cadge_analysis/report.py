@@ -20,6 +20,7 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import ReportChoices, epoch
 from cadge_analysis.page import pages, views
 from cadge_analysis.page.parts import provenance
+from cadge_analysis.pairs.matrix import matrices, without_pairs
 from cadge_analysis.placing import ReportFiles, placed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.numbers import Numbers
@@ -73,8 +74,12 @@ def made_as(
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
     if beside is not None:
         making = replace(making, against=beside.first, margin=beside.margin)
-    source = views.of_campaign(title=making.title, generated=_stamp(data, making.epoch), making=making.stored())
-    return views.page(compare.compare(judged_against(data, making.baseline), numbers), source, beside=beside)
+    pairs = matrices(data)
+    source = views.of_campaign(
+        title=making.title, generated=_stamp(data, making.epoch), making=making.stored(), pairs=pairs
+    )
+    others = without_pairs(data) if pairs else data
+    return views.page(compare.compare(judged_against(others, making.baseline), numbers), source, beside=beside)
 
 
 def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:

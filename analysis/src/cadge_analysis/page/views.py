@@ -64,7 +64,7 @@ from cadge_analysis.page.ranked import (
     nothing_decided,
 )
 from cadge_analysis.page.sheet import dressed, sheet
-from cadge_analysis.pairs.matrix import matrices
+from cadge_analysis.pairs.matrix import PairMatrix
 from cadge_analysis.pairs.section import section as pairs_section
 from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
@@ -374,7 +374,11 @@ def of_report(report: ReportNumbers, *, generated: str) -> Callable[[JudgedCampa
 
 
 def of_campaign(
-    *, generated: str, title: str | None = None, making: Mapping[str, object] | None = None
+    *,
+    generated: str,
+    title: str | None = None,
+    making: Mapping[str, object] | None = None,
+    pairs: Sequence[PairMatrix] = (),
 ) -> Callable[[JudgedCampaign], PageSource]:
     """Return the source of a campaign's page. `generated`: its time stamp; `making`: see `Making`."""
 
@@ -384,7 +388,9 @@ def of_campaign(
         wrong = (*findings(data), *no_pictures())
         rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
         limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
-        said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
+        said = ReportHead(
+            title or provenance.title(data), provenance.deck(data, len({one.series for one in pairs})), limits
+        )
         looks = made.figures.looks.values()
         return PageSource(
             said=said,
@@ -400,6 +406,7 @@ def of_campaign(
             regions={
                 "questions": questions(comparison, verdicts, made.keys),
                 "natives": natives_section(data.natives),
+                "pairs": pairs_section(pairs),
                 "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data)), compared(data)),
                 "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
                 "without": coverage.without(data, measured=bool(attempts(data))),
@@ -430,7 +437,7 @@ def page(
     changed = findings_of(beside) if beside else ()
     regions = (
         parts.changed(changed),
-        parts.answer(source.first, first_picture(panels)),
+        parts.answer(source.first, first_picture(panels)) if data.layers or not has.get("pairs") else has.get("pairs"),
         parts.further(further_picture(panels)),
         parts.field(made.charts, made.charts_caption),
         has.get("questions"),
@@ -441,7 +448,7 @@ def page(
             (*cannot(made), *source.lacks),
         ),
         *sections,
-        pairs_section(matrices(data), data.plan.rounds),
+        has.get("pairs") if data.layers else None,
         has.get("layers"),
         versions(data, every_fact, verdicts.delta),
         spread,

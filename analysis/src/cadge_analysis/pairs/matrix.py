@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cadge_analysis.pairs.fit import Pair, SlowPart, slow_for_all
-from cadge_analysis.stats.load import Case, Dataset, Series
+from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers
 from cadge_results.plugins.parameter import Quantity
 
@@ -21,7 +21,7 @@ class PairMatrix:
     """One layer in one case over pairs of hosts. values: the best of a pair's launches, in the quantity's base unit.
 
     The best, for a launch that something else disturbed says nothing of a host or a link. missing: pairs that gave no
-    number, and why.
+    number, and why. launches: how many a pair has.
     """
 
     series: Series
@@ -30,6 +30,7 @@ class PairMatrix:
     hosts: tuple[str, ...]
     values: Mapping[Pair, float]
     missing: Mapping[Pair, str]
+    launches: int
 
     @property
     def times(self) -> Mapping[Pair, float]:
@@ -74,6 +75,7 @@ def matrices(data: Dataset) -> list[PairMatrix]:
             hosts=tuple(host for host in hosts if any(host in pair for pair in {**values[key], **missing[key]})),
             values=values[key],
             missing=missing[key],
+            launches=data.plan.rounds,
         )
         for key in every
         for case, series in [key]
@@ -95,3 +97,22 @@ def dead_of(found: Sequence[PairMatrix]) -> dict[Pair, str]:
     """Return the pairs over which no layer gave a number, with a reason."""
     alive = {pair for one in found for pair in one.values}
     return {pair: why for one in found for pair, why in one.missing.items() if pair not in alive}
+
+
+def without_pairs(data: Dataset) -> Dataset:
+    """Return a campaign without its series over pairs of hosts: hosts are compared there, not layers."""
+
+    def kept(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        return tuple(cell for cell in cells if PAIR not in dict(cell.series.settings))
+
+    launches = tuple(launch for launch in data.plan.launches if launch.subject.setting(PAIR) is None)
+    points = tuple(point for point in data.plan.points if point.subject.setting(PAIR) is None)
+    names = {launch.launch_id for launch in launches}
+    return replace(
+        data,
+        plan=data.plan.model_copy(update={"launches": launches, "points": points}),
+        cells=kept(data.cells),
+        twins=kept(data.twins),
+        records=tuple(record for record in data.records if record.launch.launch_id in names),
+        attempts={name: one for name, one in data.attempts.items() if name in names},
+    )

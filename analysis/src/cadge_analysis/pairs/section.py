@@ -66,11 +66,11 @@ def _dead(found: Sequence[PairMatrix]) -> Iterator[str]:
             yield say("dead", first=pair[0], second=pair[1], why=why)
 
 
-def section(found: Sequence[PairMatrix], launches: int) -> Region | None:
+def section(found: Sequence[PairMatrix]) -> Region | None:
     """Return the section of a report; None where no pairs were measured."""
     if not found:
         return None
-    opening = lede(say("lede", launches=launches))
+    opening = lede(say("lede", launches=max(one.launches for one in found)))
     return Region(id="pairs", title=say("title"), blocks=(listed(sentences(found)), opening, *map(matrix_table, found)))
 
 

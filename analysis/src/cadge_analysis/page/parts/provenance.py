@@ -88,12 +88,14 @@ def moment(text: str) -> datetime:
 def title(data: Dataset) -> str:
     """Return the report's own title: what was compared, and where something was measured, if anything was."""
     cells = [cell for cell in data.cells if cell.samples] or data.cells
+    if not cells and data.plan.title:
+        return data.plan.title  # hosts are compared, not layers
     places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in cells)]
     return f"Communication layers compared, {units.listing(places)}"
 
 
-def deck(data: Dataset) -> str:
-    """Return the line under the title: what, where, when."""
+def deck(data: Dataset, on_pairs: int = 0) -> str:
+    """Return the line under the title: what, where, when. on_pairs: layers that ran over pairs of hosts."""
     meta = data.meta
     created = moment(meta.created_utc)
     until = ""
@@ -105,7 +107,7 @@ def deck(data: Dataset) -> str:
     machines = _machines(data)
     return say(
         "provenance.summary",
-        n=len(data.layers),
+        n=len(data.layers) or on_pairs,
         launches=launches,
         testbed=words.isolated(meta.testbed.name),
         hosts=_hosts(data),

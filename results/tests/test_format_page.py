@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FORMAT.md says what the schemas say: every field and no other; and what it shows runs."""
+"""FIELDS.md has every field of the schemas and no other; what FORMAT.md shows runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from cadge_results.store.layout import Layout
 
 RESULTS = Path(__file__).parents[1]
 PAGE = (RESULTS / "FORMAT.md").read_text(encoding="utf-8")
+FIELDS = (RESULTS / "FIELDS.md").read_text(encoding="utf-8")
 OF_USERS = {"cadge.sweep/2", "cadge.pattern/1", "cadge.floor/1", "cadge.layer/1", "cadge.selftest/1"}
 """Documents that are no part of a campaign's folder, or copies of a user's file."""
 
@@ -31,9 +32,9 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {schema["title"]: schema for schema in found}
 
 
-def sections() -> Iterator[tuple[str, str]]:
-    """Yield the heading of each section, without marks, and its text."""
-    parts = re.split(r"^#{2,3} (.+)$", PAGE, flags=re.MULTILINE)
+def sections(page: str) -> Iterator[tuple[str, str]]:
+    """Yield the heading of each section of a page, without marks, and its text."""
+    parts = re.split(r"^#{2,3} (.+)$", page, flags=re.MULTILINE)
     yield from ((heading.strip("`"), text) for heading, text in zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -44,23 +45,23 @@ def told(text: str) -> set[str]:
 
 
 def test_every_document_of_a_campaign_has_a_section_with_every_field_and_no_other() -> None:
-    known, page = schemas(), dict(sections())
+    known, page = schemas(), dict(sections(FIELDS))
     for title in known.keys() - OF_USERS:
         assert told(page[title]) == set(known[title]["properties"]), title
     assert {title for title in page if title.startswith("cadge.")} == known.keys() - OF_USERS
-    assert all(f"`{title}`" in page["The folder"] for title in OF_USERS)
+    assert all(f"`{title}`" in dict(sections(PAGE))["The folder"] for title in OF_USERS)
 
 
 def test_parts_of_documents_are_told_with_every_field_and_no_other() -> None:
     parts = {name: part for schema in schemas().values() for name, part in schema.get("$defs", {}).items()}
-    known = {heading: text for heading, text in sections() if heading in parts}
+    known = {heading: text for heading, text in sections(FIELDS) if heading in parts}
     assert {"Attempt", "Samples", "Rate", "Number", "CpuUse", "Subject", "Workload", "Endpoint"} <= known.keys()
     for name, text in known.items():
         assert told(text) == set(parts[name]["properties"]), name
 
 
 def test_every_file_that_the_store_has_is_told() -> None:
-    folder = dict(sections())["The folder"]
+    folder = dict(sections(PAGE))["The folder"]
     layout = Layout(Path("c"))
     files = [layout.meta, layout.plan, layout.sweep, layout.trace, layout.native, layout.report, layout.study("NAME")]
     files += [layout.node("HOST"), layout.launch("LAUNCH"), layout.block("BLOCK"), layout.imported_file("ID")]

@@ -115,8 +115,11 @@ def test_a_site_has_all_that_a_reader_and_a_web_server_need(small: Campaign, sit
     assert f"runs/{name}/index.html" in [link.attrs["href"] for link in root.all("a")]
     for link in root.all("a"):  # a folder without an index is refused by most web servers
         assert (site / str(link.attrs["href"])).is_file(), link.attrs
-    text = root.one("tbody").text
+    text = root.one("table", class_="runs").text
     assert "sockets-tcp" in text
+    kept = json.loads((run / "run.json").read_text())["picture"]["questions"]
+    cards = root.all("figure", class_="ranking")
+    assert [card.one("h2").text for card in cards] == [one["headline"] for one in kept] != []
     assert json.loads((run / "run.json").read_text())["headline"] in text
     records = gzip.decompress((run / "records.jsonl.gz").read_bytes()).splitlines()
     assert len(records) == len(small.launch_ids())
@@ -240,7 +243,10 @@ def test_a_retraction_stands_on_report_and_index_and_outlives_publishing(small: 
         assert "the clock <ran> slow" in page.one("section", role="alert").text
         assert page.one("head").one("title").text.startswith("Retracted: ")
         assert "the clock &lt;ran&gt; slow" in (site / "feed.xml").read_text()
-        assert "the clock <ran> slow" in pagereader.read((site / "index.html").read_text()).one("tbody").text
+        assert (
+            "the clock <ran> slow"
+            in pagereader.read((site / "index.html").read_text()).one("table", class_="runs").text
+        )
         put(small, site)
     with pytest.raises(BadInputError, match="was retracted on 2026-11-26"):
         retract(site, small.campaign_id, "again", "2026-11-27")

@@ -6,6 +6,7 @@ It is plain data: `--json` prints it, one process hands it to another, and a pub
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -133,8 +134,9 @@ class Picture:
     notes: tuple[PanelNote, ...] = ()
 
     def stored(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
+        """Return it as JSON has it."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Picture:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.ranked import Picture, PicturedQuestion
 from cadge_results.formats.base import Document, Frozen
 from cadge_results.formats.campaign import CAMPAIGN_ID
 
@@ -50,6 +51,8 @@ class PublishedRun(Document):
     withheld: dict[str, str] = Field(default_factory=dict)
     """Layers whose figures may not be published, and why."""
     headline: str
+    picture: dict[str, JsonValue] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The first ranked panels of its report."""
     validity: str
     redacted: bool
     original_sha256: str
@@ -58,6 +61,11 @@ class PublishedRun(Document):
     bundle: str
     """The archive with everything, beside this file."""
     retracted: Retraction | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def panels(self) -> tuple[PicturedQuestion, ...]:
+        """The panels of its card."""
+        return Picture.of(self.picture).questions if self.picture else ()
 
 
 class SiteFile(Document):

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import islice
 from types import MappingProxyType
 
 from pydantic import JsonValue
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.make import panels_of, region_of
 from cadge_analysis.blocks.model import Heading
+from cadge_analysis.blocks.ranked import Picture
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.banner import BADGE, badge, framed
 from cadge_analysis.publish.cite import citation, licence_text
@@ -31,6 +33,8 @@ RUN = "run.json"
 PAGE = "index.html"
 REPORT = "report.html"
 """The report in an archive; on a site it is PAGE."""
+PANELS = 2
+"""So many of a report's ranked panels make the card of its run."""
 SUMMARIES = ("summary.csv", "summary.json", "CITATION.cff")
 
 
@@ -72,8 +76,8 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
     page = report.page_of(data, title=labels.title)
     name = campaign.campaign_id
     on_site, archived = (_licensed(dict(report.files(page, main)), labels.licence) for main in (PAGE, REPORT))
-    first = next(panels_of(page.blocks), None)
-    headline = f"{first.topic}: {first.headline}" if first else say("run.no_ranking")
+    panels = tuple(islice(panels_of(page.blocks), PANELS))
+    headline = f"{panels[0].topic}: {panels[0].headline}" if panels else say("run.no_ranking")
     banner = region_of(page.blocks, "banner")
     archive = f"cadge-{name}.tar.gz"
     run = PublishedRun(
@@ -85,6 +89,7 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
         layers=tuple(series.label for series in data.layers),
         withheld=dict(meta.redacted.withheld) if meta.redacted else {},
         headline=headline,
+        picture=Picture(questions=panels, conclusion="").stored() if panels else None,
         validity="".join(one.text for one in banner.blocks if isinstance(one, Heading)) if banner else "",
         redacted=meta.redacted is not None,
         original_sha256=meta.redacted.original_sha256 if meta.redacted else original_sha256(campaign),

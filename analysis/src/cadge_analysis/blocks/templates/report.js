@@ -545,9 +545,10 @@ function readOut(figure) {
   });
   svg.addEventListener("pointerleave", () => line.remove());
   figure.querySelector(".keys")?.addEventListener("change", () => show(false));
-  document.addEventListener("layers", () => show(false));
+  const beside = figure.closest("#field"); // charts that stand side by side say their values when they are asked
+  document.addEventListener("layers", () => { if (!beside || out.childNodes.length) show(false); });
   svg.parentElement.after(make("div", { className: "read" }, slider, out));
-  show(false);
+  if (!beside) show(false);
 }
 
 // ---- begin ----

@@ -115,7 +115,7 @@ def deck(data: Dataset, on_pairs: int = 0) -> str:
         machines=machines,
         sweep=words.isolated(meta.sweep),
         day=units.day(created),
-        time=units.clock_time(created),
+        time=f"{created:%H:%M}",
         until=until,
     )
 

@@ -66,7 +66,7 @@ def navigation(regions: Sequence[Region], *, has_command: bool) -> tuple[NavLink
 
     layers = links("layers") if parts else tuple(link_to(known[one], "Layers") for one in ("layers",) if one in known)
     return (
-        *links("found", "answer", "further", "field", "questions"),
+        *links("found", "answer", "field", "questions"),
         *((NavLink("Patterns", below=(*layers, *parts)),) if parts else layers),
         *links("versions", "scale"),
         NavLink(say("nav.sure"), below=links(*_SURE)),

@@ -29,7 +29,6 @@ PARSER = MarkdownIt("commonmark").enable("table")
 READING = "analysis/READING.md"
 """The page that explains each section of a report, under the section's own heading."""
 OTHER_EMPHASIS = {
-    "analysis/METHOD.md": "titles of journals and books",
     "analysis/READING.md": "verdicts; its headings are the sections themselves",
     "ci/kit/README.md": "names of a workflow's jobs",
     "layers/peregrine/engine/PROTOCOL.md": "names of messages",

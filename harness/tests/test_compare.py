@@ -241,10 +241,10 @@ def test_a_cell_that_is_not_there_shows_those_that_are(campaigns: list[str], cad
 def test_wrong_cells(campaigns: list[str], cadge: Cadge) -> None:
     assert campaigns
     for arguments, code, said in (
-        (("last", "last", "--cell", "rpc, 8 B"), 2, "and one is to be named"),
+        (("last", "last", "--cell", "rpc, 8 B"), 2, "; name one"),
         (("last", "last", "--cell", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
         (("last:a-one", "last:b-two", "--cell", "b-two"), 5, "has no cell 'a-one, b-two'"),
-        (("last", "last", "--cell", ""), 2, "cells that are called 'nothing'"),
+        (("last", "last", "--cell", ""), 2, "cells called 'nothing'"),
         (("last:a-one", "20200101T000000Z-00000000", "--cell", CELL), 5, "20200101T000000Z-00000000"),
         (("last:a-one", "last:b-two", "--cell", CELL, "--margin", "much"), 2, "a share is written like"),
     ):
@@ -268,8 +268,8 @@ a-one > b-two, between, poll, rpc, 8 B, round trip    undecided (at least 5 more
 a-one > b-two, within, poll, rpc, 4 KiB, round trip   undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 a-one > b-two, within, poll, rpc, 8 B, round trip     undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 
-- 4 cells: 4 undecided; on average at most 5 % of those called different are not, and of those
-  called the same (Benjamini and Hochberg, over all cells)
+- 4 cells: 4 undecided; on average at most 5 % of the findings are false (Benjamini and Hochberg,
+  over all cells)
 - Verdicts hold for these launches of 1 boot.
 - a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
 """  # noqa: E501

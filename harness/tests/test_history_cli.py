@@ -27,7 +27,7 @@ def test_all_campaigns_or_those_named(campaigns: list[str], cadge: Cadge, tmp_pa
     assert every.code == 0
     assert [line.split()[1] for line in every.out.splitlines()[2:4]] == campaigns
     assert "2 campaigns, " in every.out
-    assert "fewer than 10 comparable campaigns (the most that a cell has is 2)" in every.err
+    assert "fewer than 10 comparable campaigns (at most 2)" in every.err
     assert cadge("history", *campaigns[::-1]).out == every.out
     data = json.loads(cadge("history", "--json").out)["data"]
     assert [one["campaign_id"] for one in data["campaigns"]] == campaigns

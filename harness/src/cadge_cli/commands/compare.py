@@ -114,23 +114,23 @@ def compare(
 ) -> int:
     """Compare two campaigns, or two layers: what differed in their conditions, and what became faster or slower.
 
-    Each side is a campaign (its id, or `last`), a layer of one as reports name it, or all its layers on one build
-    (last:@1.22.0) or with one setting ("last:(off=all)"; "last:()" is without any). Layers of one campaign are compared
-    round by round, as the campaign's own verdicts are. Between campaigns the machine drifts: what all series
-    did alike, floors among them, is told and taken out of each change, and intervals are wider by how far series drift
-    apart; with fewer than five series in common the self-test of this machine says how far that is. Where layers moved
-    and floors did not, that is said, and not taken for drift. Verdicts stand up to all cells that are compared
-    together, and intervals are those that verdicts are read from. Refused, each with its reason, are cells that were
-    measured on other machines, whose processes were spread over hosts otherwise, or whose pattern measures something
-    else.
+    A side is a campaign (its id, or `last`), one of its layers (last:native-ucx), or all layers on one build
+    (last:@1.22.0) or with one setting ("last:(off=all)"; "last:()" is without any).
 
-    With --cell nothing is judged: two cells stand side by side, what differs first, and nothing says which difference
-    is the reason. CELL is called as this command prints it: layer, place, wait mode, pattern, workload, with commas
-    between them; in any order, and without what is not needed to tell it from others. A parameter may be given as
-    NAME=VALUE. What is true of one side alone stands behind its campaign, as in last:4KiB.
+    Cadge compares layers of one campaign round by round. Between campaigns the machine drifts: Cadge takes out what
+    all series did alike, floors among them, and widens intervals by how far series drift apart. With fewer than
+    five common series, the self-test of this machine gives that width. Where layers moved and floors did not, Cadge
+    says so and does not call it drift. Verdicts allow for all cells of the comparison.
 
-    As HTML it is one file that works offline, for a pull request's artefacts: what differed, what changed, ratios
-    against size, how the tails moved, and which cells came and went.
+    Cadge refuses cells of other machines, of processes spread otherwise, and of patterns that measure something
+    else, with a reason.
+
+    With --cell it judges nothing: it prints two cells side by side, differences first. Name CELL as this command
+    prints it: layer, place, wait mode, pattern, workload, separated by commas, in any order, and only as much as is
+    needed. NAME=VALUE gives a parameter. Add what holds for one side to its campaign, as in last:4KiB.
+
+    As HTML it is one file that works offline: conditions, changes, ratios against size, tails, and cells that came
+    or went.
     """
     from cadge_analysis.versus.against import against
     from cadge_analysis.versus.as_data import document

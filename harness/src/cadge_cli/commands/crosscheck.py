@@ -112,11 +112,11 @@ def crosscheck(
 ) -> int:
     """Measure layers beside the native tools of their libraries, and print what Cadge takes more.
 
-    Launches of Cadge and runs of the tools stand in the same rounds, in random order, on the same hosts and processors,
-    with untouched data; they poll or sleep as the tool does. Everything is told as whole round trips. With CAMPAIGN (an
-    id, or `last`) nothing is measured: the table of that campaign is printed.
+    Launches of Cadge and runs of the tools share rounds, hosts and processors, in random order, with untouched
+    data. They poll or sleep as the tool does. All times are whole round trips. With CAMPAIGN (an id, or `last`),
+    Cadge measures nothing and prints the table of that campaign.
 
-    Ctrl-C stops it; `cadge resume` goes on, with the tools that have still to run.
+    Ctrl-C stops it; `cadge resume` continues with the remaining tools.
     """
     limits = limits_of(threshold)
     if campaign is not None:

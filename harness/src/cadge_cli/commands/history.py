@@ -54,10 +54,10 @@ def history(
 ) -> int:
     """Show how each cell went through several campaigns, or through all there are, and where it changed.
 
-    Campaigns stand in the order of time. Each gives a cell one value, its median; changes are found by E-divisive with
-    a permutation test of 1 %, for which ten campaigns are needed. Floors are shown as the machine itself: where they
-    changed as well, a change may be the machine's. Versions, paths, links and settings that changed are events beside.
-    Values of other machines, or of processes that were spread otherwise, are left out, and told.
+    Campaigns are in the order of time. Each gives a cell one value, its median. E-divisive with a permutation test
+    of 1 % finds changes, from ten campaigns on. Floors show the machine itself: if they changed too, a change may
+    be the machine's. Changes of versions, paths, links and settings are events beside. Values of other machines, or
+    of processes spread otherwise, are left out and listed.
     """
     from cadge_analysis.page.history import missing
     from cadge_analysis.versus.history import history as history_of

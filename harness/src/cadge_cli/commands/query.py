@@ -72,7 +72,7 @@ def query(
 ) -> int:
     """Ask a question in SQL over the tables of campaigns: cells, attempts, samples, launches, hosts, campaigns.
 
-    Every campaign of the store is asked, or those that are named. A question changes nothing, and sees no file. It
+    A question reads every campaign of the store, or those that you name. It changes nothing, and sees no file. It
     needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
     """
     if output.as_json and out is None and kind != "text":

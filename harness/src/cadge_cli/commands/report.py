@@ -91,13 +91,13 @@ def report(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Make the report of a campaign: one HTML file that works offline; of a large campaign, several beside each other.
+    """Make the report of a campaign: one HTML file that works offline, or several if it is large.
 
-    What is wrong stands on its first screen, and is said here as well: a host that is slow beside the others, a layer
-    whose payload went another way than asked, and, with --against, what became slower since an earlier campaign.
+    The report and this command both name what went wrong: a slow host, an unexpected path, and, with --against,
+    what became slower since an earlier campaign.
 
-    FILE is a report. It carries each launch's own numbers, so that it is judged again without its campaign, with
-    --baseline against another layer, into the file of -o. What needs raw data is left out, and the page says so.
+    FILE is a report. Cadge judges it again without its campaign, with --baseline against another layer, and writes
+    the file of -o. That page lacks what needs raw data, and says so.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
     from cadge_analysis.placing import ReportFiles

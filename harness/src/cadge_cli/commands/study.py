@@ -53,10 +53,10 @@ def study(
 ) -> int:
     """Compare campaigns with the published figures of a paper: one HTML page that works offline.
 
-    NAME is a folder of analysis/studies: darpc, logp, peregrine, press, sc98 or trapeze. CAMPAIGN is the last one where
-    none is given. Of several, each section is made of the first that has something for it. Nothing is measured.
+    NAME is a folder of analysis/studies: darpc, logp, peregrine, press, sc98 or trapeze. Without CAMPAIGN the last
+    one is used. Each section takes the first campaign that has data for it. Nothing is measured.
 
-    With --claims it lists what all these papers claimed. The verdicts stand in the studies.
+    With --claims it lists the claims of all these papers; the studies have the verdicts.
     """
     from cadge_analysis.study.views import build
     from cadge_results import Store

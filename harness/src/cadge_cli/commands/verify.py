@@ -58,15 +58,15 @@ EXIT_CODES = (
 @results_option
 @answers
 def verify(name: str, campaign: str | None, mend: bool, results: Path | None, output: Output) -> int:
-    """Check every file of a campaign against the checksum that it got when it was stored, or every number of a report.
+    """Check every file of a campaign against its stored checksum, or every number of a report.
 
-    Exit code 7 where one is missing, truncated, changed, swapped with another, unknown or unreadable. With --repair
-    such records are moved aside, nothing is removed, and `cadge resume` makes their launches again; the exit code is
-    7 then where something is damaged that cannot be made again. What was decided at looks is decided again from the
-    same launches, and has to come out the same.
+    Exit code 7 means that a file is missing, truncated, changed, swapped, unknown or unreadable. With --repair
+    Cadge moves such records aside and removes nothing; `cadge resume` repeats their launches. The exit code is then
+    7 only if something cannot be repeated. Decisions at looks are made again from the same launches, and have to
+    agree.
 
-    FILE is a report. Every number of it is recomputed from the raw data of its campaign, which lies near it or is named
-    by CAMPAIGN: a campaign, or a folder that holds one.
+    FILE is a report. Cadge recomputes every number of it from the raw data of its campaign, which lies near it or
+    is named by CAMPAIGN: a campaign, or a folder that holds one.
     """
     file = Path(name)
     if file.is_file() or file.suffix in REPORTS:

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from cadge_analysis.tables import TABLES
-from cadge_cli.cli import COMMANDS, cadge, command_of
+from cadge_cli.cli import COMMANDS, GROUPS, cadge, command_of
+from cadge_cli.commands.sweeps import TOPICS
 from cadge_harness.errors import EXIT_CODES
 from cadge_results import PatternFile, read_workloads
 from cadge_results.formats.sweep import SweepFile
@@ -43,12 +44,25 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def sweeps(root: Path) -> str:
-    """Return the page of the sweeps: what each asks, and its file."""
+    """Return the page of the sweeps: what each asks, in the order of `cadge sweeps`, and its file."""
     found = {path.stem: path for path in sorted((root / "harness/sweeps").glob("*.yml"))}
     files = {name: load_yaml(path, SweepFile) for name, path in found.items()}
     text = "# Sweeps\n\n" + MADE.format("`harness/sweeps/*.yml`")
     text += "`cadge run --sweep NAME` measures one; `cadge plan --sweep NAME` says what it takes on this machine.\n\n"
-    text += table(
+    for topic, head in TOPICS.items():
+        mine = {name: file for name, file in files.items() if file.topic == topic}
+        if mine:
+            text += f"**{escaped(head)}**\n\n{_sweep_table(mine)}"
+    for name, path in found.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        body = "\n".join(line for line in lines if not line.startswith(("---", "# yaml-language-server")))
+        text += f"## {name}\n\n{escaped(files[name].title)}.\n\n```yaml\n{body}\n```\n\n"
+    return text
+
+
+def _sweep_table(files: Mapping[str, SweepFile]) -> str:
+    """Return the table of the sweeps of one topic."""
+    return table(
         ("sweep", "question", "patterns", "launches", "hosts"),
         (
             (
@@ -61,11 +75,6 @@ def sweeps(root: Path) -> str:
             for name, file in files.items()
         ),
     )
-    for name, path in found.items():
-        lines = path.read_text(encoding="utf-8").splitlines()
-        body = "\n".join(line for line in lines if not line.startswith(("---", "# yaml-language-server")))
-        text += f"## {name}\n\n{escaped(files[name].title)}.\n\n```yaml\n{body}\n```\n\n"
-    return text
 
 
 def layers(root: Path) -> str:
@@ -204,11 +213,11 @@ def floors(root: Path) -> str:
 
 
 def commands() -> str:
-    """Return the page of the commands, as the parser knows them."""
+    """Return the page of the commands, in the groups of `cadge --help`."""
     text = "# Commands\n\n" + MADE.format("the parser of `cadge`") + f"{escaped(cadge.help)}\n\n"
-    text += table(
-        ("command", "what it does"), ((f"[{name}](#cadge-{name})", escaped(what)) for name, what in COMMANDS.items())
-    )
+    for group, mine in GROUPS.items():
+        rows = ((f"[{name}](#cadge-{name})", escaped(what)) for name, what in mine.items())
+        text += f"**{group}**\n\n{table(('command', 'what it does'), rows)}"
     for name in COMMANDS:
         command = command_of(name)
         assert command is not None, name

@@ -15,7 +15,8 @@ from ci import check_links
 from ci.site import check_built, example, reference, stage
 
 from cadge_analysis.tables import TABLES
-from cadge_cli.cli import COMMANDS, cadge
+from cadge_cli.cli import COMMANDS, GROUPS, cadge
+from cadge_cli.commands.sweeps import TOPICS
 from cadge_harness.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +48,15 @@ def test_the_reference_has_every_file(made: dict[str, str], page: str, files: st
         name = path.name.partition(".")[0]
         style = "shim" if path.parent.name == "shims" else path.parent.name
         assert (f"{style}-{name}" if page == "layers" else name) in headings
+
+
+def test_sweeps_and_commands_are_grouped_as_the_terminal_groups_them(made: dict[str, str]) -> None:
+    for page, heads in (("sweeps", TOPICS.values()), ("commands", GROUPS)):
+        text = made[f"reference/{page}.md"]
+        found = re.findall(r"^\*\*(.*)\*\*\n\n\| (?:sweep|command) ", text, re.MULTILINE)
+        assert found == [head for head in heads if head in found], "each once, in this order"
+        assert len(found) >= 4
+    assert made["reference/sweeps.md"].count("](#") == len(list((ROOT / "harness/sweeps").glob("*.yml")))
 
 
 def test_the_reference_has_every_command_and_option_and_exit_code(made: dict[str, str]) -> None:

@@ -128,7 +128,7 @@ def test_each_commented_key_of_the_example_can_be_given(cadge: Cadge, tmp_path: 
 
 
 def test_the_page_shows_what_is_so(cadge: Cadge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, _, _ = (ROOT / "harness/SWEEPS.md").read_text().partition("\n## What the sweeps")
+    page, _, _ = (ROOT / "harness/SWEEPS.md").read_text().partition("\n## More keys")
     monkeypatch.chdir(tmp_path)
     path = Path("mine.yml")
     [whole] = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -56,6 +56,9 @@ def study(
     NAME is a folder of analysis/studies: darpc, logp, peregrine, press, sc98 or trapeze. Without CAMPAIGN the last
     one is used. Each section takes the first campaign that has data for it. Nothing is measured.
 
+    The study sc98 uses the sweeps styles, features, pairs and registration; logp uses loggp; darpc, press and trapeze
+    each use the sweep of that name.
+
     With --claims it lists the claims of all these papers; the studies have the verdicts.
     """
     from cadge_analysis.study.views import build

@@ -50,7 +50,7 @@ help: ## list the targets
 	@echo 'make VERB [NAME=VALUE ...]'; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@printf '  %-24s %s\n' 'SWEEP=NAME|FILE' 'what to measure: smoke, default, full, ... (default: default)' \
+	@printf '  %-24s %s\n' 'SWEEP=NAME|FILE' 'what to measure: smoke, default, full-calls, ... (default: default)' \
 		'LAYERS="a b"' 'these layers alone' 'TESTBED=local|emulated' 'where (default: emulated where it can be)' \
 		INVENTORY=FILE 'on the hosts of an Ansible inventory' TUNE=yes 'tune the nodes, and put them back' \
 		CADGE_BUDGET=5min 'as --budget 5min, and so other options of cadge run' SETUP=no 'install nothing' \

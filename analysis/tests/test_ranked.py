@@ -19,6 +19,7 @@ from cadge_analysis import report, units
 from cadge_analysis.blocks.ranked import Bar, PanelAxis, Picture
 from cadge_analysis.cells.shown import wire_bytes
 from cadge_analysis.draw.scales import log_axis
+from cadge_analysis.page.figures.main_figure import best_by_size
 from cadge_analysis.page.ranked import EMULATED, _headline, pictured
 from cadge_analysis.stats.beside_native import MARK, DirectPrograms
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
@@ -30,11 +31,12 @@ from cadge_analysis.stats.load import Case, Dataset, Series, read
 from cadge_results import CampaignWriter, NativeFile, Workload
 
 HEADLINE_WORDS = 20
-FASTER = {"says": Verdict.FASTER, "ratio": SimpleNamespace(value=0.05), "more_is_better": False}
+FASTER = {"says": Verdict.FASTER, "ratio": SimpleNamespace(value=0.05, low=0.04, high=0.0625), "more_is_better": False}
 
 
 def headline(count: int, value_ns: float = 372.0, *, against: dict[str, Any] | None = None, **given: Any) -> str:  # noqa: ANN401
     """Return the headline of so many layers, of which the group has what is given; the first takes value_ns."""
+    apart = given.pop("apart", [])
     series = [Series("layer", f"layer-{number}", (), ()) for number in range(count)]
     file = synthetic.WORKLOADS.file("rpc")
     case = cast("Case", SimpleNamespace(file=file, does_rank=True))
@@ -44,11 +46,14 @@ def headline(count: int, value_ns: float = 372.0, *, against: dict[str, Any] | N
             numbers=SimpleNamespace(
                 quantity=file.main_quantity,
                 more_is_better=False,
-                central=Estimate(value=value_ns * (number + 1), low=None, high=None, coverage=0.0, launches=9),
+                central=Estimate(
+                    value=value_ns * (number + 1), **(ends or {"low": None, "high": None}), coverage=0.0, launches=9
+                ),
             ),
             ratio=Estimate(value=1.588 * (number + 1), low=None, high=None, coverage=0.0, launches=9),
         )
         for number, one in enumerate(series)
+        for ends in [{"low": apart[number][0], "high": apart[number][1]} if apart else {}]
     ]
     usual = {"ranked": count, "launches": 9, "launches_most": 9, "unranked": (), "withheld": False}
     members = tuple(series[: given.pop("members", count)])
@@ -65,12 +70,22 @@ def headline(count: int, value_ns: float = 372.0, *, against: dict[str, Any] | N
         (
             5,
             {"members": 1, "against": FASTER},
-            "layer-0 leads: 0.372 µs, 1.59x the floor, 20.0x faster than sockets-tcp",
+            "layer-0 leads: 0.372 µs, 1.59x the floor, 20.0x [16.0,\xa025.0] faster than sockets-tcp",
         ),
         (5, {"members": 1, "against": FASTER | {"says": Verdict.SAME}}, "layer-0 leads: 0.372 µs, 1.59x the floor"),
         (5, {"members": 3}, "3-way tie: layer-0, layer-1, layer-2, 0.372 µs, 1.59x the floor"),
         (6, {"members": 4}, "4-way tie: layer-0, layer-1, layer-2, layer-3, 0.372 µs, 1.59x the floor"),
         (9, {"members": 8}, "8-way tie: layer-0, layer-1, layer-2 and 5 more, 0.372 µs, 1.59x the floor"),
+        (
+            5,
+            {"members": 3, "apart": [(1, 2), (3, 4), (3, 4), (5, 6), (5, 6)]},
+            "layer-0 ahead, 2 others not separated: 0.372 µs, 1.59x the floor",
+        ),
+        (
+            5,
+            {"members": 3, "apart": [(1, 4), (3, 5), (6, 7), (8, 9), (8, 9)]},
+            "2-way tie: layer-0, layer-1, 0.372 µs, 1.59x the floor",
+        ),
         (2, {"alike": True}, "2-way tie within 5\u202f%: layer-0, layer-1, 0.372 µs, 1.59x the floor"),
         (3, {}, "No layer leads: 9 launches cannot separate 3 layers. Lowest: layer-0, 0.372 µs, 1.59x the floor"),
         (3, {"launches": 2}, "No layer leads: 2 to 9 launches cannot separate 3 layers. Lowest: layer-0, 0.372 µs"),
@@ -103,6 +118,22 @@ def test_a_page_has_the_pictures_layers_in_its_order_and_shades_those_that_lead(
         assert {row.one("line", class_="floor").attrs["x1"] for row in rows} == {floor}
         assert len({len(row.all("td")) for row in rows}) == 1, "a table for who cannot see the plot"
         assert all(row.one("th").attrs["scope"] == "row" for row in rows)
+
+
+def test_which_layer_is_best_over_which_sizes(tmp_path: Path) -> None:
+    data = test_picture.data_of(tmp_path)
+    rows = [row for row in compare(data).rows if row.cell.case.pattern == "rpc" and row.cell.case.place == "within"]
+    best = {
+        size: min(
+            (row for row in rows if row.cell.case.size == size), key=lambda row: row.numbers.central.value
+        ).cell.series.label
+        for size in sorted({row.cell.case.size for row in rows})
+    }
+    said = best_by_size(rows)
+    assert said.startswith("Lowest median: ") is (len(best) > 1)
+    assert all(label in said for label in best.values()) or len(best) == 1
+    one = [row for row in rows if row.cell.case.size == min(best)]
+    assert best_by_size(one) == ""
 
 
 def test_an_axis_places_values_and_a_few_round_ticks() -> None:

@@ -23,6 +23,7 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.inference import modes
 from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.measures import TAIL
@@ -341,7 +342,11 @@ def _plain_headline(measured: Sequence[Bar], unit: str, leading: Sequence[Bar]) 
         return say("headline.alone", layer=words.isolated(measured[0].name), value=texts[0], floor="")
     if leading:
         value = f"{units.sig3(leading[0].value or 0)} {unit}"
-        return _leaders([bar.name for bar in leading], value, "", alike=None)
+        near = [bar.name for bar in leading if _overlap(bar, leading[0])]
+        if len(near) == 1 < len(leading):
+            layer = words.isolated(leading[0].name)
+            return say("headline.ahead", layer=layer, n=len(leading) - 1, value=value, beside="")
+        return _leaders(near, value, "", alike=None)
     first, last = measured[0], measured[-1]
     return say(
         "headline.unranked",
@@ -401,17 +406,36 @@ def _headline(rows: Sequence[Row], group: LeadingGroup | None, verdicts: Campaig
         return say(
             "headline.undecided", launches=launches, n=group.ranked, end=end, layer=layer, value=value, floor=floor
         )
-    names = [row.cell.series.label for row in members]
-    alike = verdicts.delta if group.alike else None
-    return _leaders(names, value, f"{floor}{_faster(first, verdicts)}", alike=alike)
+    beside = f"{floor}{_faster(first, verdicts)}"
+    near = [row for row in members if _overlap(row.numbers.central, first.numbers.central)]
+    if len(near) == 1 < len(members) and not group.alike:
+        return say("headline.ahead", layer=layer, n=len(members) - 1, value=value, beside=beside)
+    names = [row.cell.series.label for row in (members if group.alike else near)]
+    return _leaders(names, value, beside, alike=verdicts.delta if group.alike else None)
+
+
+def _overlap(one: Estimate | Bar, other: Estimate | Bar) -> bool:
+    """Tell whether two intervals have a point in common; true where either has none."""
+    ends = (one.low, one.high, other.low, other.high)
+    if any(end is None for end in ends):
+        return True
+    return (one.low or 0) <= (other.high or 0) and (other.low or 0) <= (one.high or 0)
 
 
 def _faster(first: Row, verdicts: CampaignVerdicts) -> str:
     found = verdicts.by_point.get(first.cell.point_id)
     if found is None or found.says != Verdict.FASTER or found.ratio is None or verdicts.baseline is None:
         return ""
-    times = found.ratio.value if found.more_is_better else 1 / found.ratio.value
-    return say("headline.faster", times=units.times(times), baseline=words.isolated(verdicts.baseline))
+    value, low, high = (
+        one if found.more_is_better or one is None else 1 / one
+        for one in (found.ratio.value, found.ratio.low, found.ratio.high)
+    )
+    if not found.more_is_better:
+        low, high = high, low
+    times = units.times(value or 0.0)
+    if low is not None and high is not None:
+        times += f" {units.interval(units.sig3(low), units.sig3(high))}"
+    return say("headline.faster", times=times, baseline=words.isolated(verdicts.baseline))
 
 
 def _conclusion(

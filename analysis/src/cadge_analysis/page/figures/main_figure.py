@@ -268,7 +268,7 @@ def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) ->
             name=name,
             title=f"{title_of(groups[name][0].cell.case)}, {words.PLACES[groups[name][0].cell.case.place]}",
             description=_described(chart),
-            caption="",
+            caption=best_by_size(groups[name]),
             table=_data_table(chart),
             keys=tuple(by_label[line.label] for line in chart.lines),
             minimum_px=BESIDE_PX,
@@ -276,6 +276,30 @@ def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) ->
         for name, chart in charts.items()
     )
     return made, _field_caption(groups, charts) if groups else ""
+
+
+def best_by_size(rows: Sequence[Row]) -> str:
+    """Return which layer has the best median over which sizes, so that crossings can be read; "" of one size alone."""
+    by_size: dict[int, list[Row]] = {}
+    for row in rows:
+        by_size.setdefault(row.cell.case.size, []).append(row)
+    more = rows[0].numbers.more_is_better
+    runs: list[tuple[str, list[Case]]] = []
+    for _, here in sorted(by_size.items()):
+        best = min(here, key=lambda row: -row.numbers.central.value if more else row.numbers.central.value)
+        label = best.cell.series.label
+        if not runs or runs[-1][0] != label:
+            runs.append((label, []))
+        runs[-1][1].append(best.cell.case)
+    if len(by_size) < 2:
+        return ""
+    said = [
+        say("figures.best_from_to", layer=label, first=words.size(cases[0]), last=words.size(cases[-1]))
+        if len(cases) > 1
+        else say("figures.best_at", layer=label, size=words.size(cases[0]))
+        for label, cases in runs
+    ]
+    return say("figures.best", end="Highest" if more else "Lowest", runs=said)
 
 
 def _field_caption(groups: Mapping[str, Sequence[Row]], charts: Mapping[str, Chart]) -> str:

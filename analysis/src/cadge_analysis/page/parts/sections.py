@@ -106,7 +106,7 @@ def field(figures: Sequence[Figure], caption: str) -> Region | None:
     if not figures:
         return None
     keys = tuple(dict.fromkeys(key for one in figures for key in one.keys))
-    charts = Region(role="charts", blocks=tuple(replace(one, keys=(), caption="") for one in figures))
+    charts = Region(role="charts", blocks=tuple(replace(one, keys=()) for one in figures))
     return Region(
         id="field",
         title=_say("field.title"),

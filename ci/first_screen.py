@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "analysis/tests"))
 from chromium import Browser, find  # noqa: E402 - found by the line above
 
 MOST_BYTES = 200_000
-WIDTH_PX, HEIGHT_PX = 1280, 860
+WIDTH_PX, HEIGHT_PX = 1280, 1000
 QUALITIES = (90, 75, 60, 45)
 
 

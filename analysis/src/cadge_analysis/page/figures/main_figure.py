@@ -29,7 +29,7 @@ say = partial(messages.say, "figures")
 MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
-MAIN_PX, BESIDE_PX = 720, 430
+MAIN_PX, BESIDE_PX = 720, 340
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,8 @@ WIDTH, HEIGHT, LINEAR_HEIGHT, RATIO_HEIGHT = 680, 310, 190, 210
 SMALL_WIDTH, SMALL_HEIGHT = 164, 104
 BESIDE_WIDTH, BESIDE_HEIGHT, BESIDE_RATIO_HEIGHT = 340, 230, 130
 """Of charts that stand side by side."""
+LARGER = 1.16
+"""A page sets the texts of such a chart so much larger on a phone."""
 EDGE_MARKS_PX = 8
 DECADE = 10.0
 NEAR = 1.25
@@ -249,7 +251,8 @@ def _figure(chart: Chart, parts: Sequence[Part], ratio_height: int, width: int) 
         {"vconcat": panels, "spacing": BELOW_PX + 16, "config": config()},
         left=left_px(room_px, titled=True),
         top=LABEL_PX + EDGE_PX,
-        right=right_px([*(line.label for line in chart.lines if not line.faint), *(x.label for x in chart.foreign)]),
+        right=right_px([*(line.label for line in chart.lines if not line.faint), *(x.label for x in chart.foreign)])
+        * (LARGER if width == BESIDE_WIDTH else 1.0),
         bottom=below_px(titled=True),
     )
 

@@ -143,7 +143,11 @@ def test_the_figure_marks_and_tells_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "ticks"),
-    [(0.7, 1.4, (0.8, 1.0, 1.25)), (0.3, 5.0, (0.5, 1.0, 2.0, 4.0)), (0.9, 1e5, (1.0, 16.0, 256.0, 4096.0, 65536.0))],
+    [
+        (0.7, 2.0, (0.8, 1.0, 1.25, 1.56, 1.95)),
+        (0.3, 5.0, (0.5, 1.0, 2.0, 4.0)),
+        (0.9, 1e5, (1.0, 16.0, 256.0, 4096.0, 65536.0)),
+    ],
 )
 def test_ticks_of_a_ratio_are_as_far_above_one_as_below(low: float, high: float, ticks: tuple[float, ...]) -> None:
     assert ticked(Axis(low, high, (), log=True)).ticks == pytest.approx(ticks)

@@ -30,6 +30,7 @@ def test_a_report_of_the_default_sweep_is_within_its_budget(found: dict[str, Wor
     assert len(found) == 4, "a page a pattern"
     main, *parts = found.values()
     assert main.total <= MOST["report"]
+    assert main.screen <= MOST["first screen"]
     assert max(one.total for one in parts) <= MOST["page of a pattern"]
     assert sum(one.total for one in found.values()) <= MOST["all pages"]
 

@@ -67,7 +67,8 @@ def ticked(axis: Axis) -> Axis:
     step = 2.0 if axis.high / axis.low > 4 else LEAST
     while axis.high / axis.low > step**8:
         step *= step
-    ticks = tuple(step**n for n in range(-8, 9) if axis.low <= step**n <= axis.high)
+    found = [step**n for n in range(-8, 9) if axis.low <= step**n <= axis.high]
+    ticks = tuple(round(tick, 2) for tick in found) if step == LEAST else tuple(found)
     return Axis(axis.low, axis.high, ticks, axis.log)
 
 

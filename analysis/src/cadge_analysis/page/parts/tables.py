@@ -50,7 +50,7 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
             said = sorted({costs.why[one.key] for costs in every if costs.why.get(one.key)})
             # where some could not and some were not asked to, that they could not says more
             why = next((text for text in said if text.startswith(NEVER_COUNTED)), said[0] if said else "not recorded")
-            by_reason[why].append(one.title)
+            by_reason[why.removeprefix(f"{NEVER_COUNTED}: ")].append(one.title)
     for why, heads in by_reason.items():
         yield say("tables.not_counted", heads=heads, why=why)
 

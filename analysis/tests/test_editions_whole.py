@@ -14,7 +14,7 @@ import synthetic
 from golden import editions
 
 from cadge_analysis import report
-from cadge_analysis.blocks import model
+from cadge_analysis.blocks import model, ranked
 from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import read
@@ -37,7 +37,7 @@ def test_no_edition_lacks_a_text(whole: tuple[PageDocument, Mapping[str, str]]) 
 @pytest.mark.parametrize(
     ("said", "field"),
     [
-        ("Glossary", "Span.text"),
+        ("Glossary", "Region.title"),
         ("0.672\u00d7", "Value.detail"),
         ("5.06", "Value.text"),
         ("The best that this machine did", "Span.text"),
@@ -58,7 +58,7 @@ def test_a_text_that_is_left_out_is_found(
 def test_every_field_that_is_left_out_is_one() -> None:
     every = {
         f"{name}.{one.name}"
-        for name, kind in {**vars(model), "Value": Value}.items()
+        for name, kind in {**vars(model), **vars(ranked), "Value": Value}.items()
         if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__")
         for one in fields(kind)
     }

@@ -112,7 +112,7 @@ def first_screen(data: Dataset, **given: Any) -> list[str]:  # noqa: ANN401
     """Return the sentences on the first screen: what changed since an earlier campaign, then what was found."""
     root = pagereader.read(html(report.page_of(data, **given)))
     parts = [part for part in root.one("main").children if isinstance(part, pagereader.Node)]
-    told = [part.attrs.get("id", part.attrs.get("class", "")) for part in parts]
+    told = [part.attrs.get("id", part.attrs.get("class", "")).partition(" ")[0] for part in parts]
     assert told[: told.index("answer")] == ["stops"] * ("stops" in told) + ["found"] * bool(given)
     banner = root.one("section", class_="banner")
     assert (NOTHING in banner.text) == (not findings(data))

@@ -99,7 +99,7 @@ def test_a_question_that_heeds_no_interruption_ends_too(campaign: Campaign) -> N
 
 
 MISTAKES: tuple[tuple[list[str], int, str], ...] = (
-    (["query"], 2, "--tables to see"),
+    (["query"], 2, "--tables to list"),
     (["query", "SELECT 1", "--tables"], 2, "or --tables"),
     (["query", "SELEC 1"], 2, "syntax error"),
     (["query", "DROP TABLE hosts"], 2, "DROP is no question"),

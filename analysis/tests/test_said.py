@@ -162,7 +162,7 @@ def test_the_method_tells_of_choices_that_were_planned(data: Dataset) -> None:
         found = method(data.patterns, (), several_ends=False, chosen={("rpc", "touch"): touched})
         return {one.name: one.text for one in found}.get("Ranked by", "")
 
-    assert said("write+read") == "", "nothing stands beside"
+    assert said("write+read") == "", "no second value to name"
     assert said("write+read", "none") == say(
         "report", "method.ranked", titles=["RPC"], title="touch", value="write+read", others="none"
     )

@@ -62,8 +62,8 @@ def verify(name: str, campaign: str | None, mend: bool, results: Path | None, ou
 
     Exit code 7 means that a file is missing, truncated, changed, swapped, unknown or unreadable. With --repair
     Cadge moves such records aside and removes nothing; `cadge resume` repeats their launches. The exit code is then
-    7 only if something cannot be repeated. Decisions at looks are made again from the same launches, and have to
-    agree.
+    7 only if something cannot be repeated. Cadge also repeats decisions at looks from the same launches; they
+    have to agree.
 
     FILE is a report. Cadge recomputes every number of it from the raw data of its campaign, which lies near it or
     is named by CAMPAIGN: a campaign, or a folder that holds one.

@@ -256,7 +256,7 @@ def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
 
 
 def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) -> tuple[tuple[Figure, ...], str]:
-    """Draw the figures of groups of rows, by name, to stand beside each other: narrow, and without small pictures.
+    """Draw narrow figures of groups of rows, by name, for charts side by side; without small pictures.
 
     Return them, and how all of them are to be read.
     """

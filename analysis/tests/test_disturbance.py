@@ -48,9 +48,9 @@ def test_the_share_that_others_took(found: CpuUse, wake_ns: float, share: float 
 
 
 def test_either_side_counts() -> None:
-    quiet, busy = use(wall_ns=1_000_000, run_wait_ns=9_000), use(wall_ns=1_000_000, run_wait_ns=11_000)
+    quiet, busy = use(wall_ns=1_000_000, run_wait_ns=49_000), use(wall_ns=1_000_000, run_wait_ns=51_000)
     assert disturbed([[quiet, quiet], [quiet, busy], [], [busy, quiet]], "poll") == [False, True, False, True]
-    assert disturbed([[use(wall_ns=1_000_000, run_wait_ns=10_000)]], "poll") == [False]  # the limit is still allowed
+    assert disturbed([[use(wall_ns=1_000_000, run_wait_ns=50_000)]], "poll") == [False]  # the limit is still allowed
     assert disturbed([], "poll") == []
 
 

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,6 +60,23 @@ def test_the_launcher_of_this_machine_calls_a_host_by_its_whole_name(name: str, 
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode != 0
     assert (ssh.parent / "called").read_text().split() == [name]
+
+
+def test_srun_starts_ranks_in_the_order_of_their_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "srun"
+    program.write_text("#!/bin/sh\necho slurm-wlm 22.05.8\n")
+    program.chmod(0o755)
+    for name, value in {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_CONF": "/c"}.items():
+        monkeypatch.setenv(name, value)
+    launcher = launchers.launcher_at(str(program), os.environ)
+    assert (launcher.version, launcher.rank, launcher.keeps) == ("22.05.8", "SLURM_PROCID", "SLURM_*")
+    asked = replace(wanted(tmp_path, "n2"), hosts={"n2": 2, "n1": 1})
+    options = launcher.options(asked)
+    assert {"--jobid=7", "--mpi=pmix", "--nodes=2", "--ntasks=3", "--nodelist=n2,n2,n1"} <= set(options)
+    assert "--distribution=arbitrary" in options
+    alone = launcher.options(replace(asked, hosts={}))
+    assert {"--nodes=1", "--ntasks=2", "--nodelist=n1"} <= set(alone)
+    assert launcher.variables(asked) == {"SLURM_CONF": "/c"}
 
 
 def site(ssh: tuple[str, ...]) -> Any:  # noqa: ANN401 - a part of one

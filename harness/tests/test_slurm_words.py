@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cadge_cli.commands.submit import _seconds
-from cadge_harness.errors import UsageError
+from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_harness.testbed import slurm
 
@@ -61,6 +61,59 @@ def test_a_step_is_srun_on_that_host_with_a_logins_environment(tmp_path: Path) -
     lines = done.stdout.splitlines()
     assert {"--jobid=7", "--nodelist=n1", "--overlap", "--cpu-bind=none", "cd; a b", "SLURM_CONF=/c"} <= set(lines)
     assert not [line for line in lines if line.startswith(("SLURM_STEP", "PMI_", "SECRET"))]
+
+
+def test_a_step_on_several_hosts_numbers_its_lines(tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    srun.chmod(0o755)
+    agent = find_checkout().root / "harness/agent"
+    argv = [
+        sys.executable,
+        str(agent),
+        "step",
+        "--job",
+        "7",
+        "--srun",
+        str(srun),
+        "--hosts",
+        "n1,n1,n2",
+        "--mpi",
+        "pmix",
+    ]
+    done = subprocess.run([*argv, "--", "echo 'a  b'"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert {"--nodes=2", "--ntasks=3", "--nodelist=n1,n1,n2", "--mpi=pmix", "--label"} <= set(lines)
+    assert lines[-3:] == ["/bin/sh", "-c", "cd; echo 'a  b'"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "library", "said", "starts", "note"),
+    [
+        ("none pmi2", "libmpi.so.40", "", False, None),
+        ("pmix none", "", "", False, None),
+        ("pmix none", "libmpi.so.40", "0: ranks 3\n1: ranks 3\n2: ranks 3\n", True, None),
+        ("pmix none", "libmpi.so.40", "0: ranks 1\n1: ranks 1\n", False, "3 ranks of libmpi.so.40 do not find each"),
+        ("pmix none", "libmpi.so.40", None, False, "Slurm refuses: no such library"),
+    ],
+)  # fmt: skip
+def test_srun_that_does_not_start_ranks_is_said(
+    plugins: str, library: str, said: str | None, starts: bool, note: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(argv: list[str], *, errors: bool = False) -> str:
+        if errors:
+            return f"MPI plugin types are...\n\t{plugins}\n"
+        assert argv[argv.index("--hosts") + 1] == "n1,n1,n2"
+        if said is None:
+            raise UnfitError("Slurm refuses: no such library")
+        return said
+
+    monkeypatch.setattr(slurm, "_run", run)
+    monkeypatch.setattr(slurm, "_mpi_library", lambda _: library)
+    nodes = [slurm._read_node([f"name {name}"], {}) for name in ("n1", "n2")]
+    found, notes = slurm._starts_ranks("srun", ["agent"], nodes, {"cadge_ld_library_path": "/opt/mpi"})
+    assert found == starts
+    assert [note in text for text in notes] == ([] if note is None else [True])
 
 
 def test_a_step_without_srun_ends_as_ssh_does() -> None:

@@ -69,18 +69,17 @@ def empty_folder(folder: Path) -> None:
             entry.unlink()
 
 
-def shell_environment(variables: Mapping[str, str], folder: str, mark: str, *, started_by_login: bool) -> str:
-    """Return commands of sh that leave a rank these variables, what the launcher set for it, and the mark.
+def shell_environment(variables: Mapping[str, str], folder: str, keep: str, *, started_by_login: bool) -> str:
+    """Return commands of sh that leave a rank these variables, what the launcher set for it, and what to keep.
 
     A launcher hands on its own environment. On the host where we start it, that is ours. On another it is that of a
     login there, and what steers Open MPI in it has the same names as what the launcher sets for ranks: only what the
-    launcher itself was begun with tells them apart.
+    launcher itself was begun with tells them apart. keep: names of variables, as a pattern of sh.
     """
-    keep = f"*[!A-Za-z0-9_]*|{OF_LAUNCHERS}|{mark}"
     commands = ["set -f"]  # a word of a value may hold a *
     if started_by_login:
         commands.append(_for_each_name("tr '\\0' '\\n' </proc/$PPID/environ", f"{STEERING}) command unset $name;;"))
-    commands.append(_for_each_name("env", f"{keep}) ;; *) command unset $name;;"))
+    commands.append(_for_each_name("env", f"*[!A-Za-z0-9_]*|{OF_LAUNCHERS}|{keep}) ;; *) command unset $name;;"))
     commands.append("export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()))
     commands.append(f"cd {shlex.quote(folder)} || exit 71")
     return "; ".join(commands)

@@ -169,6 +169,7 @@ class RecordOptional(TypedDict, total=False):
     """Keys of `Record` that are left out where they say nothing."""
 
     kernel: list[HostKernel]
+    started_by: str
 
 
 class Record(RecordOptional):

@@ -12,7 +12,7 @@ from cadge_agent.child import Child, say_code
 from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
-from cadge_agent.mpirun import mpi_command, mpi_environment
+from cadge_agent.mpirun import mpi_command, mpi_environment, started_by
 from cadge_agent.outcome import outcome, port_taken, with_room
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
@@ -57,6 +57,7 @@ class _Making:
         self.site: HostSite = fleet.site
         self.reactor = reactor
         self.output = output
+        self.started_by = ""
 
     def record(self) -> Record:
         """Make it; returns its record."""
@@ -111,6 +112,8 @@ class _Making:
         }
         if kernel := [report["kernel"] for report in reports if report["kernel"]["before"]]:
             record["kernel"] = kernel
+        if self.started_by:
+            record["started_by"] = self.started_by
         return record
 
     def _start(self) -> None:
@@ -121,6 +124,7 @@ class _Making:
             oob = f"{self.site.host['management_address']}:{self.site.meeting_port(self.attempt)}"
         if self.launch["launcher"] == "mpirun":
             argv = mpi_command(self.site, self.launch, programs, oob)
+            self.started_by = started_by(self.site)
             self.site.given = mpi_environment(self.site, self.launch)
             log = self.site.log_file(self.launch, 0)
             self.site.children[0] = Child(argv, log, self.site.given, self.site.home)

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
 from cadge_agent.errors import LaunchFailedError
+from cadge_agent.step import step_options
 
 ANSWER_S = 20
 
@@ -32,12 +35,17 @@ class RankPlan:
 
 @dataclass(frozen=True)
 class Launcher:
-    """One kind of launcher. says: what its `--version` holds. rank: the variable that tells a rank its number."""
+    """One kind of launcher. says: what its `--version` holds. rank: the variable that tells a rank its number.
+
+    keeps: variables that ranks need beside those of OF_LAUNCHERS, as a pattern of sh. version: as it says.
+    """
 
     says: str
     rank: str
     options: Callable[[RankPlan], list[str]]
     variables: Callable[[RankPlan], dict[str, str]]
+    keeps: str = ""
+    version: str = ""
 
 
 def _open_mpi(wanted: RankPlan) -> list[str]:
@@ -75,9 +83,21 @@ def _of_hydra(wanted: RankPlan) -> dict[str, str]:
     return {"HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(wanted.ssh[1:])} if len(wanted.ssh) > 1 else {}
 
 
+def _srun(wanted: RankPlan) -> list[str]:
+    # This agent is a task of the same job, whose number and node srun has told it.
+    hosts = wanted.hosts or {os.environ.get("SLURMD_NODENAME", ""): wanted.count}
+    each = [host for host, count in hosts.items() for _ in range(count)]
+    return [*step_options(os.environ.get("SLURM_JOB_ID", ""), each, mpi="pmix"), "--kill-on-bad-exit=1"]
+
+
+def _of_srun(_wanted: RankPlan) -> dict[str, str]:
+    return {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+
+
 LAUNCHERS = (
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, _of_open_mpi),
     Launcher("HYDRA", "PMI_RANK", _hydra, _of_hydra),
+    Launcher("slurm", "SLURM_PROCID", _srun, _of_srun, "SLURM_*"),
 )
 
 
@@ -107,6 +127,7 @@ def _asked(program: str, environment: Mapping[str, str]) -> Launcher:
     said = done.stdout.decode(errors="replace")
     for launcher in LAUNCHERS:
         if launcher.says in said:
-            return launcher
+            version = re.search(r"\d+\.\d[\w.]*", said)
+            return replace(launcher, version=version[0] if version else "")
     known = " nor ".join(launcher.says for launcher in LAUNCHERS)
     raise LaunchFailedError("NODE_LACKS", f"{program} is neither {known}; it says: {' '.join(said.split())[:80]}")

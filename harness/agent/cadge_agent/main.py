@@ -118,10 +118,14 @@ def main() -> int:
     four.add_argument("--work", type=_path, required=True)
     four.add_argument("--campaign", required=True)
     four.set_defaults(action=clean)
-    six = verbs.add_parser("step", help="run a command on a host of a Slurm allocation, called as ssh is")
+    six = verbs.add_parser(
+        "step", help="run a command on a host of a Slurm allocation, called as ssh is, or on several"
+    )
     six.add_argument("--job", required=True)
     six.add_argument("--srun", required=True)
     six.add_argument("--conf", default="", help="slurm.conf, where it is not where Slurm looks for it")
+    six.add_argument("--hosts", default="", help="with commas between: the command alone follows, lines have numbers")
+    six.add_argument("--mpi", default="none", help="how srun introduces tasks to each other")
     six.add_argument("words", nargs=argparse.REMAINDER)
     six.set_defaults(action=step)
     arguments = parser.parse_args()

@@ -41,7 +41,13 @@ def mpi_command(site: HostSite, launch: Launch, programs: Mapping[str, Programs]
     wanted = _wanted(site, launch)
     program, launcher = _launcher(site)
     argv = [program, *site.block["mpirun"]["options"], *launcher.options(wanted)]
-    return [*argv, "sh", "-c", _script(site, launch, programs, oob, launcher.rank)]
+    return [*argv, "sh", "-c", _script(site, launch, programs, oob, launcher)]
+
+
+def started_by(site: HostSite) -> str:
+    """Say which launcher starts ranks here: its name, its version, its program."""
+    program, launcher = _launcher(site)
+    return f"{launcher.says} {launcher.version}, {Path(program).name}"
 
 
 def _launcher(site: HostSite) -> tuple[str, Launcher]:
@@ -92,25 +98,25 @@ def _endpoints_of(launch: Launch, host: str) -> list[int]:
     return [number for number, endpoint in enumerate(launch["endpoints"]) if endpoint["host"] == host]
 
 
-def _script(site: HostSite, launch: Launch, programs: Mapping[str, Programs], oob: str, rank: str) -> str:
+def _script(site: HostSite, launch: Launch, programs: Mapping[str, Programs], oob: str, launcher: Launcher) -> str:
     """Return one command for all ranks, which looks at its own: PMIx 5.0.7 crashes over several joined by ':'.
 
-    Launchers fill one host after the other with ranks, so the endpoints are counted in that order. `rank` is the
-    variable that tells a rank its number.
+    Launchers fill one host after the other with ranks, so the endpoints are counted in that order.
     """
     hosts = hosts_of([launch])
     order = [number for host in hosts for number in _endpoints_of(launch, host)]
+    keep = "|".join(filter(None, (launcher.keeps, MARK)))
     cases = []
     for host in hosts:
         numbers = "|".join(map(str, _endpoints_of(launch, host)))
         own = programs[host]
         variables = {name: value for name, value in own["environment"].items() if name != MARK}
-        around = shell_environment(variables, own["folder"], MARK, started_by_login=host != site.name)
+        around = shell_environment(variables, own["folder"], keep, started_by_login=host != site.name)
         words = " ".join(map(shlex.quote, endpoint_command(own, oob)))
         cases.append(f'{numbers}) {around}; exec {words} --endpoint "$@";;')
     result = shlex.quote(str(site.result_file(launch)))
     return (
-        f"set -- {' '.join(map(str, order))}; shift ${rank}; "
+        f"set -- {' '.join(map(str, order))}; shift ${launcher.rank}; "
         f"case $1 in 0) set -- 0 --out {result};; *) set -- $1;; esac; "
         f"case $1 in {' '.join(cases)} esac; exit 70"
     )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ssh for the hosts of a Slurm allocation: `step --job ID --srun PROGRAM -- [ssh's options] HOST COMMAND...`.
+"""Commands as steps of a Slurm job: `step --job ID --srun PROGRAM -- [ssh's options] HOST COMMAND...`.
 
 A command runs on a host as a step of the job, so that the node needs no daemon, no key and no open port. Ansible calls
-this in place of ssh (ansible_ssh_executable), and so do launchers of ranks.
+this in place of ssh (ansible_ssh_executable), and so do launchers of ranks. With --hosts, one step runs the command on
+all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from cadge_agent.environment import SYSTEM_PATH
 
 WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 """Letters of ssh's options that take a value, see ssh(1)."""
-OPTIONS = ("--quiet", "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--export=ALL", "--chdir=/")
-"""--overlap: beside the steps that run already. --cpu-bind=none: a step has all processors of the job on its node."""
+OPTIONS = ("--quiet", "--overlap", "--mem=0", "--cpu-bind=none", "--overcommit", "--export=ALL", "--chdir=/")
+"""--overlap: beside the steps that run already. --cpu-bind=none: a step has all processors of the job on its node.
+--overcommit: it may have more tasks than these."""
 
 OWN = "agent"
 """First word of a block's ssh that means this agent's own file: `agent step ...`."""
@@ -30,6 +32,15 @@ def in_place_of_ssh(words: Sequence[str]) -> tuple[str, ...]:
     if words[:1] == [OWN]:
         return (sys.executable, str(Path(sys.argv[0]).resolve()), *words[1:])
     return tuple(words)
+
+
+def step_options(job: str, hosts: Sequence[str], *, mpi: str = "none") -> list[str]:
+    """Return srun's options for a step with a task for each host, in this order; a host may occur again."""
+    count = len(set(hosts))
+    argv = [*OPTIONS, f"--mpi={mpi}", f"--jobid={job}", f"--nodes={count}", f"--ntasks={len(hosts)}"]
+    if count == 1:
+        return [*argv, f"--nodelist={hosts[0]}"]
+    return [*argv, "--distribution=arbitrary", f"--nodelist={','.join(hosts)}"]
 
 
 def split_words(words: Sequence[str]) -> tuple[str, str]:
@@ -49,10 +60,13 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
 
 def step(arguments: argparse.Namespace) -> int:
     """Become srun. Returns 0 where there is nothing to run, 255 as ssh does where srun cannot be started."""
-    host, command = split_words(arguments.words[arguments.words[:1] == ["--"] :])
+    words = arguments.words[arguments.words[:1] == ["--"] :]
+    host, command = split_words(words) if not arguments.hosts else (arguments.hosts, " ".join(words))
     if not host:
         return 0
-    argv = [arguments.srun, *OPTIONS, f"--jobid={arguments.job}", "--nodes=1", "--ntasks=1", f"--nodelist={host}"]
+    argv = [arguments.srun, *step_options(arguments.job, host.split(","), mpi=arguments.mpi)]
+    if arguments.hosts:
+        argv.append("--label")
     try:
         shell = ["/bin/sh", "-c", f"cd; {command}"]
         os.execve(arguments.srun, [*argv, *shell], _of_a_login(arguments.conf))  # noqa: S606 - srun asks for none

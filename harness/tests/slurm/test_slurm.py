@@ -57,6 +57,7 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
         assert campaign.meta.testbed.hosts == ("h1", "h2")
         ends = {end.host for record in campaign.launches() for end in record.launch.endpoints}
         assert ends == {"h1", "h2"}
+        assert {record.started_by for record in campaign.launches()} == {"", "slurm 22.05.8, srun"}
         assert not [path for path in cluster.home.glob(".cache/cadge/*") if path.is_dir()]
         assert cluster.root("h2", "pgrep -f '[a]gent.pyz' || true") == ""
 

@@ -154,7 +154,7 @@ def test_a_launcher_that_nobody_knows_is_refused(start: Start, here: Testbed, tm
     block = block_here(here, {**one("l1"), "launcher": "mpirun"})
     record = start({**block, "mpirun": {"path": str(strange), "options": []}}).records()["l1"]
     assert record["reason_code"] == "NODE_LACKS"
-    assert "is neither Open MPI nor HYDRA; it says: Some other MPI 1.0" in record["reason"]
+    assert "is neither Open MPI nor HYDRA nor slurm; it says: Some other MPI 1.0" in record["reason"]
 
 
 def test_mpirun_that_is_not_there_is_refused(start: Start, here: Testbed) -> None:
@@ -250,6 +250,9 @@ def test_mpirun_starts_a_rank_for_each_endpoint(
     record = agent.records()["l1"]
     assert (record["status"], record["exit_codes"]) == ("done", [0, None, None, None, None])
     assert read_json(note)["host"] == where
+    assert (
+        record["started_by"] == f"{'HYDRA' if where == '' else 'Open MPI'} 4.{'0.2' if where == '' else '1.4'}, mpirun"
+    )
     assert len(pids.read_text().split()) == 5
 
 

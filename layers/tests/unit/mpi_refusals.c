@@ -16,7 +16,7 @@ static void refusals(const char *name)
 	struct cadge_open_args args;
 
 	layer = pair_load(name);
-	if (unsetenv("OMPI_COMM_WORLD_SIZE") || unsetenv("PMI_SIZE"))
+	if (unsetenv("OMPI_COMM_WORLD_SIZE") || unsetenv("PMI_SIZE") || unsetenv("SLURM_STEP_NUM_TASKS"))
 		tap_bail("the environment cannot be changed");
 	args = pair_args(CADGE_WAIT_POLL);
 	args.place = CADGE_PLACE_HOST;

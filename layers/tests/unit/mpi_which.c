@@ -94,5 +94,6 @@ int main(void)
 	tell("Some MPI 2021.9 for Linux\nmore", "MPI", "Some MPI 2021.9 for Linux", false, as_another);
 	ok(counts("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"), "ranks as Open MPI's mpirun says");
 	ok(counts("PMI_SIZE", "MPI_LOCALNRANKS"), "ranks as hydra says");
+	ok(counts("SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"), "ranks as srun says");
 	return tap_done();
 }

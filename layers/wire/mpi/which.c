@@ -58,24 +58,27 @@ bool mpi_which_is_open_mpi_before(int major)
 	return mpi_which_is_open_mpi() && atoi(mpi_which_version()) < major;
 }
 
-/* Open MPI's word, else that of hydra and of other launchers that speak PMI. */
-static int count_of(const char *open_mpi, const char *pmi)
+/* The word of Open MPI's mpirun, else that of hydra and of other launchers that speak PMI, else that of srun. */
+static int count_of(const char *open_mpi, const char *pmi, const char *slurm)
 {
 	const char *found = getenv(open_mpi);
 
 	if (!found)
 		found = getenv(pmi);
+	if (!found)
+		found = getenv(slurm);
 	return found ? atoi(found) : 0;
 }
 
 int mpi_which_ranks(void)
 {
-	return count_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+	return count_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS");
 }
 
+/* Slurm says how many each host has, like 2,1(x3); the first number equals all ranks where there is one host. */
 int mpi_which_ranks_here(void)
 {
-	return count_of("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS");
+	return count_of("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE");
 }
 
 struct placing {

@@ -15,7 +15,7 @@ bool mpi_which_is_open_mpi(void);
 /* A release of Open MPI before `major`.0; false for any other MPI, whatever its number. */
 bool mpi_which_is_open_mpi_before(int major);
 
-/* Of the job, and those of them on this host; 0: no launcher told. */
+/* Of the job, and those of them on this host (from srun: on the first host); 0: no launcher told. */
 int mpi_which_ranks(void);
 int mpi_which_ranks_here(void);
 

@@ -80,9 +80,9 @@ static int world_start(const struct cadge_open_args *args, const char *osc)
 			       ? CADGE_DONE
 			       : cadge_refuse(args, CADGE_E_LIBRARY, "MPI was started before fork");
 	if (mpi_which_ranks() < 2)
-		return cadge_refuse(
-			args, CADGE_E_TRANSPORT,
-			"not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE, PMI_SIZE)");
+		return cadge_refuse(args, CADGE_E_TRANSPORT,
+				    "not started by mpirun or srun with two or more ranks "
+				    "(OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS)");
 	if (!mpi_which_place(args, osc))
 		return cadge_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
 	/*

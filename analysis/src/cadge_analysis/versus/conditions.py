@@ -113,6 +113,7 @@ def _campaign_facts(side: Side) -> dict[str, str]:
         "processors of endpoints": _distinct(pinned(record) for record in records if record.result),
         "shared memory": _distinct(words.SHARED_MEMORY[one.kind] for record in records for one in record.shared_memory),
         "environment": _distinct(environment(record) for record in records),
+        "ranks started by": _distinct(record.started_by for record in records),
         "scheduling": _distinct(schedulings(data)),
         say("conditions.forced_libraries"): _distinct(f"{one.file} ({one.how})" for one in forced(data)),
     }

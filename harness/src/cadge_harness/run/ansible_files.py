@@ -117,10 +117,11 @@ def pack(
 def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
     """Return the block with the hosts that its launches use, and no other, and with what launchers must be told."""
     used = {endpoint["host"] for launch in block["launches"] for endpoint in launch["endpoints"]}
+    mpirun = {"options": [], **(block.get("mpirun") or {}), "path": testbed.mpirun, "ssh": list(testbed.host_ssh)}
     return {
         **block,
         "hosts": [host for host in block["hosts"] if host["name"] in used],
-        "mpirun": {"path": "mpirun", "options": [], **(block.get("mpirun") or {}), "ssh": list(testbed.host_ssh)},
+        "mpirun": mpirun,
     }
 
 

@@ -58,7 +58,8 @@ class Testbed:
     exec_prefix puts a command into the testbed's network namespace ([] where there is none). It may go through sudo,
     which clears the environment and closes descriptors above 2: see `command_with_environment`.
     ssh_config is the throw-away configuration on the controller; None for a cluster, whose user has his own. host_ssh:
-    the command by which mpirun on a host reaches the others, empty for its own. ports: inclusive range that layers and
+    the command by which mpirun on a host reaches the others, empty for its own. mpirun: the program that starts ranks
+    there, unless a layer's provider brings one. ports: inclusive range that layers and
     the agent may listen on.
     use: what says that this process uses an emulated testbed. time_left_s: when its hosts are taken away.
     """
@@ -73,6 +74,7 @@ class Testbed:
     ports: tuple[int, int] = DEFAULT_PORTS
     ssh_config: Path | None = None
     host_ssh: tuple[str, ...] = ()
+    mpirun: str = "mpirun"
     use: Use | None = None
     time_left_s: float | None = None
     host_variables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

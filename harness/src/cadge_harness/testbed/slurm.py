@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -33,7 +34,6 @@ from cadge_results.plugins.catalogue import SafeLoader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cadge_harness.testbed.model import Testbed
 
@@ -41,10 +41,24 @@ NAME = "slurm"
 JOB = "SLURM_JOB_ID"
 ANSWER_S = 60
 _LOOK = (
-    "PATH=$PATH:/usr/sbin:/sbin; echo name $SLURMD_NODENAME; ip -4 -o address show; "
+    "echo name $SLURMD_NODENAME; ip -4 -o address show; "
     "grep ^Cpus_allowed_list /proc/self/status; echo python $(command -v python3)"
 )
 _ADDRESS = re.compile(r"\d+: (\S+)\s+inet ([0-9.]+)/")
+_MPI = re.compile(rb"\0(libmpi(?:ch)?\.so[.\d]*)\0")
+"""In a layer's file: the MPI library that it needs."""
+_RANKS = """
+import ctypes, sys
+mpi, size = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL), ctypes.c_int()
+mpi.MPI_Init(None, None)
+open_mpi = hasattr(mpi, "ompi_mpi_comm_world")
+world = ctypes.byref(ctypes.c_char.in_dll(mpi, "ompi_mpi_comm_world")) if open_mpi else 0x44000000
+mpi.MPI_Comm_size(world, ctypes.byref(size))
+mpi.MPI_Finalize()
+print("ranks", size.value)
+"""
+"""How many ranks find each other: the communicator of all has one of two names."""
+_OF_MPI = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +95,16 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
     job, srun = os.environ[JOB], _program("srun")
     names = _run([_program("scontrol"), "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()
     stated = _variables(inventory) if inventory is not None else {}
-    nodes = _ask(srun, job, names, _given_cpus(len(names)))
-    wanted = device or stated.get("cadge_device") or _only_device(nodes)
-    agent = find_checkout().root / "harness" / "agent"
     step = ["step", "--job", job, "--srun", srun]
     if conf := os.environ.get("SLURM_CONF"):
         step += ["--conf", conf]
+    agent = [sys.executable, str(find_checkout().root / "harness" / "agent"), *step]
+    nodes = _ask(agent, names, _given_cpus(len(names)))
+    wanted = device or stated.get("cadge_device") or _only_device(nodes)
+    pmix, why_not = _starts_ranks(srun, agent, nodes, stated)
     folder = state_folder()
     program = folder / f"slurm-{job}"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(agent), *step])} -- "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(agent)} -- "$@"\n', encoding="utf-8")
     program.chmod(0o700)
     path = folder / f"slurm-{job}.json"
     hosts = {node.name: _host(node, str(wanted), stated, program) for node in nodes}
@@ -98,8 +113,9 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
         inventory_file.load(path),
         name=NAME,
         host_ssh=("agent", *step, "--"),
+        mpirun=srun if pmix else "mpirun",
         time_left_s=_time_left_s(job),
-        notes=tuple(_fewer(nodes)),
+        notes=(*_fewer(nodes), *why_not),
     )
 
 
@@ -128,12 +144,11 @@ def _program(name: str) -> str:
     return found
 
 
-def _run(argv: list[str]) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SRUN_", "SLURM_CPU_"))}
+def _run(argv: list[str], *, errors: bool = False) -> str:
+    """Return what a command prints, with `errors` also on standard error. Raises UnfitError with its last words."""
     try:
         done = subprocess.run(
             argv,
-            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -145,16 +160,14 @@ def _run(argv: list[str]) -> str:
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UnfitError(f"Slurm refuses: {said[-1] if said else f'{argv[0]} ended with {done.returncode}'}")
-    return done.stdout
+    return done.stdout + (done.stderr if errors else "")
 
 
-def _ask(srun: str, job: str, names: list[str], given: list[int]) -> list[SlurmNode]:
+def _ask(agent: list[str], names: list[str], given: list[int]) -> list[SlurmNode]:
     """Have each node say what it is, in one step. given: how many processors the job has on each."""
-    count = str(len(names))
-    argv = [srun, "--quiet", "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--chdir=/", f"--jobid={job}"]
-    argv += ["--label", "--nodes", count, "--ntasks", count, "--ntasks-per-node=1", "/bin/sh", "-c", _LOOK]
+    path = shlex.quote(f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     said: dict[str, list[str]] = {}
-    for line in _run(argv).splitlines():
+    for line in _run([*agent, "--hosts", ",".join(names), "--", f"PATH={path}; {_LOOK}"]).splitlines():
         task, _, text = line.partition(": ")
         said.setdefault(task.strip(), []).append(text)
     counts = dict(zip(names, given, strict=True))
@@ -162,6 +175,38 @@ def _ask(srun: str, job: str, names: list[str], given: list[int]) -> list[SlurmN
     if missing := sorted(set(names) - {node.name for node in nodes}):
         raise UnfitError(f"of the allocation's nodes {', '.join(missing)} gave no answer")
     return sorted(nodes, key=lambda node: names.index(node.name))
+
+
+def _starts_ranks(
+    srun: str, agent: list[str], nodes: list[SlurmNode], stated: dict[str, Any]
+) -> tuple[bool, list[str]]:
+    """Try whether srun starts ranks of the build's MPI on these nodes; returns also what to say where it should."""
+    library = _mpi_library(stated)
+    if not library or "pmix" not in _run([srun, "--mpi=list"], errors=True).split():
+        return False, []
+    given = [f"{name}={stated[f'cadge_{name.lower()}']}" for name in _OF_MPI if stated.get(f"cadge_{name.lower()}")]
+    names = [nodes[0].name, *(node.name for node in nodes)]
+    script = shlex.join(["env", *given, nodes[0].python, "-c", _RANKS, library])
+    try:
+        said = _run([*agent, "--hosts", ",".join(names), "--mpi", "pmix", "--", script])
+    except UnfitError as error:
+        why = str(error)
+    else:
+        sizes = {line.rpartition(" ")[2] for line in said.splitlines() if " ranks " in line}
+        if sizes == {str(len(names))}:
+            return True, []
+        why = f"{len(names)} ranks of {library} do not find each other"
+    return False, [f"srun --mpi=pmix is here, but does not start MPI's ranks ({why}); mpirun starts them"]
+
+
+def _mpi_library(stated: dict[str, Any]) -> str:
+    """Return the name of the MPI library of the build, as the loader knows it; empty where no layer needs one."""
+    build = Path(stated.get("cadge_build_path") or find_checkout().build)
+    try:
+        found = _MPI.search((build / "layers" / "mpi-p2p.so").read_bytes())
+    except OSError:
+        return ""
+    return found[1].decode() if found else ""
 
 
 def _read_node(lines: list[str], given: dict[str, int]) -> SlurmNode:

@@ -118,6 +118,8 @@ class LaunchRecord(Document):
     shared_memory: tuple[HostSharedMemory, ...] = ()
     environment: tuple[HostEnvironment, ...] = ()
     kernel: tuple[HostKernel, ...] = Field(default=(), exclude_if=lambda value: not value)
+    started_by: str = Field(default="", exclude_if=lambda value: not value)
+    """The launcher that started ranks: its name, its version, its program."""
     exit_codes: tuple[int | None, ...] = ()
     log_tail: tuple[str, ...] = ()
     agent_version: str = ""

@@ -280,6 +280,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Driver", text=drivers or say("provenance.no_launch")),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
+        *_launcher_facts(data),
         *_kernel_facts(data),
         *_redacted_facts(data),
     )
@@ -343,6 +344,12 @@ def _shared_memory(data: Dataset) -> str:
             text += f", set by {', '.join(host.variables)}"
         hosts[text][host.host] = None
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
+
+
+def _launcher_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return which launchers started ranks, where one did and was stored."""
+    named = sorted({record.started_by for record in data.records if record.started_by})
+    return (Fact(name="Ranks started by", text="; ".join(named)),) if named else ()
 
 
 def _environment(data: Dataset) -> str:

@@ -39,7 +39,7 @@ def test_a_changed_model_changes_the_file(monkeypatch: pytest.MonkeyPatch) -> No
 def test_keys_are_needed_unless_the_store_leaves_them_out() -> None:
     assert formats.Endpoint.__optional_keys__ == {"hands", "management_address"}
     assert formats.Launch.__optional_keys__ == {"epoch", "system_calls", "operations", "rights", "trace", "digests"}
-    assert formats.Record.__optional_keys__ == {"kernel"}
+    assert formats.Record.__optional_keys__ == {"kernel", "started_by"}
     assert set(typing.get_type_hints(formats.Record)) == {
         field.alias or name for name, field in LaunchRecord.model_fields.items()
     } - {"crosschecks"}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,13 @@ def test_a_terminal_that_has_ascii_alone(encoding: str | None, environment: dict
 
 def test_it_is_handed_on_as_plain_data(found: Picture) -> None:
     assert Picture.of(found.stored()) == found
+
+
+def test_long_names_keep_the_end_where_they_differ(found: Picture) -> None:
+    names = {f"native-ucx ({value})": value for value in ("tcp.buffers=4M, tcp.nodelay=off", "tcp.nodelay=off")}
+    one = found.questions[0]
+    renamed = tuple(replace(bar, name=name) for bar, name in zip(one.bars, names, strict=False))
+    _, rows = next(bars.panels(replace(found, questions=(replace(one, bars=renamed),)), columns=100))
+    shown = [row.split("█")[0].strip(" *") for row in rows]
+    assert len(set(shown)) == len(names)
+    assert all(one.startswith("native-ucx") and one.endswith("nodelay=off)") for one in shown)

@@ -256,3 +256,11 @@ def test_a_card_is_made_of_what_a_run_keeps(beside: Dataset) -> None:
     assert Picture.of(found.stored()) == found
     assert isinstance(found.stored()["questions"][0]["bars"], list), "as JSON has it"
     assert Bar.of(found.stored()["questions"][0]["bars"][0]) == found.questions[0].bars[0]
+
+
+def test_an_interval_is_explained_where_one_is_shown(tmp_path: Path) -> None:
+    """The second picture of two layers: the p99 has ranges of launches and processor time no interval."""
+    data = test_picture.data_of(tmp_path, layers=("native-ucx", "sockets-tcp"), patterns=(("rpc", 1),), sizes=(8,))
+    said = report.edition(report.page_of(data), "text")
+    notes = [line for line in said.splitlines() if line.startswith("- [a, b]: ")]
+    assert notes == ["- [a, b]: 96\u202f% interval over 12 launches"]

@@ -44,6 +44,15 @@ def test_two_campaigns(campaigns: list[str], cadge: Cadge) -> None:
     assert {change["verdict"] for change in data["pairs"]} <= {"faster", "slower", "same", "cannot tell"}
 
 
+def test_undecided_with_launches_enough_has_no_brackets(
+    campaigns: list[str], cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert campaigns
+    monkeypatch.setattr("cadge_analysis.versus.change_words.more", lambda change: "")
+    row = next(line for line in cadge("compare", "last:a-one", "last:b-two").out.splitlines() if "undecided" in line)
+    assert "()" not in row
+
+
 def test_as_one_page(campaigns: list[str], cadge: Cadge, tmp_path: Path) -> None:
     page = tmp_path / "beside.html"
     answer = cadge("compare", *campaigns, "--format", "html", "-o", str(page))

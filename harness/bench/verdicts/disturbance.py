@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much slower attempts are from which others took a share of their time, in campaigns on an idle machine.
 
-An attempt is compared with the undisturbed ones of the same point: those that lost at most 0.5 % of their time. For each
-class of lost time: attempts; their values by the point's undisturbed median, as median and mean (1.01: 1 % slower, rates
-turned over); the median absolute deviation of those ratios. The last column is the share of attempts that lose more,
-which a limit there would call disturbed.
+An attempt is compared with the undisturbed ones of the same point: those that lost at most 0.5 % of their time. For
+each class of lost time: attempts; their values by the undisturbed median of the point, as median and mean (1.01: 1 %
+slower, rates turned over); the median absolute deviation of those ratios. The last column is the share of attempts that
+lose more, which a limit there would call disturbed.
 
     python harness/bench/verdicts/disturbance.py CAMPAIGN...
 """

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -119,7 +119,16 @@ class _Drawing:
         doubts = any(bar.pairs_disagree for bar, _ in bars)
         interval = interval if columns >= NARROW else 0
         marks = max((cells_wide(_marks(bar)) for bar, _ in bars), default=0) if marked else 0
-        return cls(columns, min(name, NAME_MOST), value, interval, ratio + doubts, marks, doubts, eighths)
+        return cls(
+            columns,
+            min(name, _told_apart({row[0] for row in rows}, columns)),
+            value,
+            interval,
+            ratio + doubts,
+            marks,
+            doubts,
+            eighths,
+        )
 
     def question(self, question: PicturedQuestion, most: int) -> Iterator[str]:
         """Yield a heading and at most so many lines below it; layers for which there is no line are counted."""
@@ -138,7 +147,7 @@ class _Drawing:
 
     def _row(self, bar: Bar, question: PicturedQuestion, scale: float) -> str:
         name, value, ends, ratio = _cells(bar, question)
-        begin = f"{'*' if bar.leads else ' '} {_left(self._cut(name, self.name), self.name)}"
+        begin = f"{'*' if bar.leads else ' '} {_left(_shortened(name, self.name), self.name)}"
         tail = _right(value, self.value)
         tail += f" {_left(ends, self.interval)}" if self.interval else ""
         tail += (
@@ -183,6 +192,22 @@ def _cells(bar: Bar, question: PicturedQuestion) -> tuple[str, str, str, str]:
     ends = units.ends(bar.low, bar.high).lstrip()
     ratio = "" if bar.floor_times is None else f"{units.times(bar.floor_times)} floor"
     return harmless(bar.name), f"{units.sig3(bar.value or 0)} {question.unit}", ends, ratio
+
+
+def _told_apart(names: Collection[str], columns: int) -> int:
+    """Return how many columns of a picture names take at most: more than usual where some would else look the same."""
+    widths = range(NAME_MOST, max(columns // 2, NAME_MOST) + 1)
+    return next((one for one in widths if len({_shortened(name, one) for name in names}) == len(names)), NAME_MOST)
+
+
+def _shortened(name: str, columns: int) -> str:
+    """Return a name in so many columns, with its end: a layer's builds and settings begin alike."""
+    if cells_wide(name) <= columns:
+        return name
+    first, last = name[: columns // 2 - 1], name
+    while cells_wide(f"{first}…{last}") > columns:
+        last = last[1:]
+    return f"{first}…{last}"
 
 
 def _marks(bar: Bar) -> str:

@@ -17,6 +17,7 @@ from cadge_analysis.blocks.ranked import Bar, PanelNote, Picture, PicturedQuesti
 from cadge_analysis.cells.shown import wire_bytes
 from cadge_analysis.judged import disturbed, judged
 from cadge_analysis.page.families import answering
+from cadge_analysis.page.parts.opening import usual
 from cadge_analysis.stats.beside_native import MARK, DirectPrograms
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row
@@ -475,31 +476,20 @@ def cached_bytes(case: Case) -> int | None:
     return workload.integer(file.axis) * (1 if workload.values.get("buffers") == "same" else file.deep(workload))
 
 
-def usual(rows: Sequence[Row]) -> tuple[int, float]:
-    """Return how many launches most numbers are of, and how often an interval of so many holds the true median."""
-    tally: dict[int, int] = defaultdict(int)
-    for row in rows:
-        tally[row.numbers.central.launches] += 1
-    launches = max(tally, key=lambda one: (tally[one], one), default=1)
-    covers = (row.numbers.central.coverage for row in rows if row.numbers.central.launches == launches)
-    return launches, max(covers, default=0.0)
-
-
 def _notes(
     source: PanelSource, questions: Sequence[PicturedQuestion], asked: Sequence[Sequence[Row]]
 ) -> tuple[PanelNote, ...]:
     """Return what stands in a picture, each mark with what it means."""
     bars = [bar for one in questions for bar in one.bars]
     marks = {mark for bar in bars for mark in bar.marks}
-    rows = [row for some in asked for row in some]
-    launches, coverage = usual(rows)
+    launches, coverage = usual([row for some in asked for row in some if row.numbers.central.coverage])
     epochs = source.comparison.data.plan.epochs
     found = []
     if any(bar.leads for bar in bars):
         found.append(PanelNote(drawn="shaded", text=say("notes.leads")))
     if epochs >= EPOCHS_LEAST:
         found.append(PanelNote(drawn="bar", text=say("notes.epochs", epochs=epochs)))
-    elif any(bar.low is not None for bar in bars):
+    elif coverage and any(bar.low is not None for bar in bars):
         found.append(PanelNote(drawn="bar", text=say("notes.interval", coverage=coverage, launches=launches)))
     if any(one.floor is not None for one in questions):
         found.append(PanelNote(drawn="dashed", text=say("notes.floor")))

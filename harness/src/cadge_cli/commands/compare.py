@@ -308,8 +308,8 @@ def _row(change: Change) -> tuple[str, ...]:
     judged = change.judged
     ends = f" {interval(change, lambda end: f'{end:.3f}')}".rstrip().replace("\u00a0", " ")
     verdict = judged.verdict.word
-    if judged.verdict is Verdict.UNKNOWN:
-        verdict += f" ({more(change)})"
+    if judged.verdict is Verdict.UNKNOWN and (against := more(change)):
+        verdict += f" ({against})"
     first, second = change.values
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
     return change.name, verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.objections, ""

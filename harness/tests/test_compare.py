@@ -48,7 +48,7 @@ def test_undecided_with_launches_enough_has_no_brackets(
     campaigns: list[str], cadge: Cadge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert campaigns
-    monkeypatch.setattr("cadge_analysis.versus.change_words.more", lambda change: "")
+    monkeypatch.setattr("cadge_analysis.versus.change_words.more", lambda _change: "")
     row = next(line for line in cadge("compare", "last:a-one", "last:b-two").out.splitlines() if "undecided" in line)
     assert "()" not in row
 

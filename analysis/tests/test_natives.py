@@ -181,7 +181,7 @@ def test_a_mean_is_left_out_where_a_process_waited_and_a_median_is_not(campaign:
 
 
 @pytest.mark.parametrize(
-    ("statistic", "waited", "says"), [("p50", 1, "more"), ("p50", 2, "withheld"), ("mean", 2, "more")]
+    ("statistic", "waited", "says"), [("p50", 3, "more"), ("p50", 4, "withheld"), ("mean", 3, "more")]
 )
 def test_nothing_is_concluded_where_more_than_a_fifth_of_what_counts_was_disturbed(
     campaign: Campaign, statistic: str, waited: int, says: str

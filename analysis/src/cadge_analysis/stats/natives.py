@@ -69,7 +69,7 @@ class NativePair:
     waited: int = 0
     """Rounds in which a process waited for its processor; left out where the tool prints a mean."""
     disturbed: int = 0
-    """Those of them that count all the same."""
+    """Runs in rounds that count, two each, in which a process waited for its processor."""
     ours: float | None = None
     theirs: float | None = None
     tax_ns: Estimate | None = None
@@ -82,6 +82,11 @@ class NativePair:
     """One reading of the clock, as the driver found it."""
     reason: str = ""
     """Why there is no figure, or no more of them."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs of the layer and of the tool count."""
+        return 2 * self.rounds
 
     @property
     def does(self) -> str:
@@ -124,9 +129,9 @@ class NativePair:
     def says(self) -> Says:
         """Against the goal: no interval of the difference above zero; no more than 1.03 times, no less than 0.97.
 
-        Withheld where too many of the rounds that count were disturbed, by the bound of reports.
+        Withheld where too many of the runs that count were disturbed, by the bound of reports.
         """
-        if self.disturbed > DISTURBED_MOST * self.rounds:
+        if self.disturbed > DISTURBED_MOST * self.runs:
             return "withheld"
         if self.short:
             found = self.tax_ns
@@ -189,8 +194,9 @@ def _row(
     mine = _values(outcomes, cell, plan)
     tool = {one.round: one.value for one in readings if one.value is not None}
     poll = point.subject.wait == "poll"
-    waited = {one.round for one in readings if _tool_waited(one, poll=poll)}
-    waited |= {number for number, one in outcomes.items() if _attempt_waited(one.attempt, poll=poll)}
+    tools_waited = {one.round for one in readings if _tool_waited(one, poll=poll)}
+    ours_waited = {number for number, one in outcomes.items() if _attempt_waited(one.attempt, poll=poll)}
+    waited = tools_waited | ours_waited
     both = mine.keys() & tool.keys()
     kept = both - waited if cell.statistic in ("mean", "best") else both
     ours: dict[Hashable, float] = {number: mine[number] for number in kept}
@@ -205,7 +211,7 @@ def _row(
         unit=_unit(file, cell),
         rounds=len(kept),
         waited=len(both & waited),
-        disturbed=len(kept & waited),
+        disturbed=len(kept & tools_waited) + len(kept & ours_waited),
         clock_ns=clock_ns,
     )
     if not kept:

@@ -78,7 +78,7 @@ def _says(row: NativePair) -> str:
     if row.says == "no figure":
         return row.reason
     if row.says == "withheld":
-        return say("natives.withheld", disturbed=row.disturbed, rounds=row.rounds)
+        return say("natives.withheld", disturbed=row.disturbed, runs=row.runs)
     goal = {"alike": "no more", "cannot tell": Verdict.UNKNOWN.word}.get(row.says, row.says)
     more = ", and does more" if row.cell.more else ""
     return goal + (more if row.says == "more" else "")

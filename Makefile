@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Verbs only. What they do stands in ci/, layers/build.mk, harness/build.mk and in the command `cadge`.
 .DEFAULT_GOAL := help
-verbs := help setup build sweep report test check bench long fresh conformance new-layer new-pattern site clean
+verbs := help setup build sweep report test check bench long fresh conformance dist new-layer new-pattern site clean
 .PHONY: $(verbs)
 SHELL := /bin/bash
 
@@ -24,6 +24,7 @@ of_test := SETUP
 of_check := SETUP
 of_bench := SETUP
 of_long := SETUP
+of_dist := SETUP
 of_site := SETUP
 of_conformance := LAYER ONLY CYCLES LOGS
 of_new-layer := NAME
@@ -92,6 +93,9 @@ fresh: ## the README's commands on fresh machines, Debian 12 and 13 (root)
 
 conformance: ## the conformance suite: LAYER=name (PROFILE=asan: sanitizers; ONLY=TEST: one test)
 	@ci/conformance "$$LAYER"
+
+dist: setup ## a release for machines without a compiler: build/dist
+	@ci/dist
 
 new-layer: ## the three files of a new layer: NAME=style-substrate
 	@ci/new-layer "$$NAME"

@@ -51,7 +51,7 @@ H_QUIET := $(if $(V),,@)
 # The objects are rebuilt when compiler or flags change, version.o when the version or the revision does.
 H_OBJ := $(BUILD)/obj/harness
 H_VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' $(HARNESS_ROOT)/../pyproject.toml 2>/dev/null)
-H_REVISION := $(shell git -C $(HARNESS_ROOT) describe --always --dirty --exclude '*' 2>/dev/null)
+H_REVISION := $(shell git -C $(HARNESS_ROOT) describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 # A tree without its history (an archive, a copy on a node) may carry its revision in a file or a variable.
 REVISION ?= $(or $(H_REVISION),$(shell cat $(HARNESS_ROOT)/../REVISION 2>/dev/null),unknown)
 

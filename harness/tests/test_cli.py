@@ -21,10 +21,12 @@ import pytest
 
 from cadge_cli import cli
 from cadge_cli.commands import run as commands_run
+from cadge_cli.commands.run import revision_of
 from cadge_cli.options import results_option
 from cadge_cli.output import COLUMNS, Output
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
+from cadge_harness.plan.catalogue import Description, read_catalogue
 from cadge_harness.plan.patterns import ask_driver, differences
 from cadge_harness.run import findings
 from cadge_harness.run.request import read_request
@@ -386,6 +388,21 @@ def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatc
     program.touch(0o755)
     [there] = findings._outside_programs(findings.programs_of(workloads))
     assert (there.level, there.text) == ("ok", f"made-up: {program}, for rpc with touch: none")
+
+
+def test_doctor_names_a_missing_library_once(checkout: Checkout) -> None:
+    trouble = "layer 'x' cannot be loaded: libfoo.so.1: cannot open shared object file: No such file or directory"
+    known = read_catalogue(checkout)
+    layers = [replace(info, description=Description(trouble=trouble)) for info in known.layers if info.absent is None]
+    [lacks] = [one for one in findings._layers(checkout, replace(known, layers=tuple(layers))) if one.code == "D23"]
+    assert (lacks.level, lacks.text) == ("warn", "a-one, b-two cannot run here: libfoo.so.1 is not on this machine")
+
+
+def test_the_revision_of_a_release_is_in_its_file(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)  # a repository around it says nothing of it
+    for said, expected in (("0123abcd", ("0123abcd", False)), ("0123abcd-dirty", ("0123abcd", True))):
+        (tmp_path / "REVISION").write_text(f"{said}\n")
+        assert revision_of(tmp_path) == expected
 
 
 def test_doctor(checkout: Checkout, cadge: Cadge) -> None:

@@ -36,7 +36,7 @@ from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
 from cadge_results.formats.reason import Reason
-from cadge_results.plugins.layerfile import BesideNative, Contexts, Limit, LimitWhen
+from cadge_results.plugins.layerfile import BesideNative, Contexts, Limit, LimitWhen, Packages
 from cadge_results.units import format_bytes
 
 from .conftest import WORKLOADS, make_site, make_testbed
@@ -1353,6 +1353,33 @@ def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Pla
     for block in make_plan(tiny(), catalogue, WORKLOADS, site).blocks:
         numbers = [int(item.split("-")[1]) for item in block.launch_ids]
         assert all(after == before + 1 for before, after in pairwise(numbers))
+
+
+@pytest.mark.parametrize(
+    ("loader", "reason"),
+    [
+        ("libfoo.so.1: cannot open shared object file: No such file or directory",
+         "libfoo.so.1 is not on this machine; Debian: apt install libfoo1"),
+        ("/x/a-one.so: version `GLIBC_2.38' not found (required by /x/a-one.so)",
+         "the build needs GLIBC_2.38, newer than this machine's libc; build Cadge on this machine"),
+        ("/x/a-one.so: undefined symbol: foo", "layer 'a-one' cannot be loaded: /x/a-one.so: undefined symbol: foo"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_is_refused_where_the_hosts_are_this_machine(
+    loader: str, reason: str, catalogue: Catalogue, site: PlanSite
+) -> None:
+    """On the hosts of a cluster the library may be there: that is theirs to say."""
+    info = catalogue.get("a-one")
+    file = info.file.model_copy(update={"packages": Packages(run=("libfoo1",))})
+    info = replace(
+        info, file=file, description=read_description({"reason": f"layer 'a-one' cannot be loaded: {loader}"})
+    )
+    pattern = WORKLOADS.patterns["rpc"]
+    item = WantedPoint(workload=pattern.workload("rpc", {"request_bytes": 8}), place="between", wait="poll")
+    cast = cast_of(pattern, item.workload, item.place, site.host_names)
+    assert refuse_point(info, item, pattern, cast, replace(site, here=False)) is None
+    found = refuse_point(info, item, pattern, cast, replace(site, here=True))
+    assert found == Refusal(code=Reason.NODE_LACKS, reason=reason)
 
 
 @pytest.mark.parametrize("here", [True, False])

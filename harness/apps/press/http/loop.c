@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,7 +49,8 @@ int press_loop_turn(struct press_loop *loop, uint64_t timeout_ns)
 	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
 					 .tv_nsec = (long)(timeout_ns % 1000000000)};
 	struct epoll_event events[BATCH];
-	const int count = epoll_pwait2(loop->epoll_fd, events, BATCH, &timeout, NULL);
+	/* epoll_pwait2(2) by its number: libc has it from 2.35 on, kernels from 5.11 */
+	const int count = (int)syscall(SYS_epoll_pwait2, loop->epoll_fd, events, BATCH, &timeout, NULL, 0);
 
 	if (count < 0)
 		return errno == EINTR ? 0 : -1;

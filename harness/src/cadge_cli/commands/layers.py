@@ -56,7 +56,7 @@ def page(info: LayerInfo) -> Iterator[str]:
     yield from _wrapped("", file.notes)
     yield ""
     known = info.description
-    here = info.absent.reason if info.absent else known.trouble if known and known.trouble else "yes"
+    here = info.absent.reason if info.absent else info.unloadable or "yes"
     facts = {
         "built here": here,
         "library": " ".join([info.library, known.version if known and known.version else ""]).strip(),

@@ -549,7 +549,14 @@ def _selftest(how: MeasureOptions, folder: Path, build: str) -> SelftestPin | No
 
 
 def revision_of(root: Path) -> tuple[str, bool]:
-    """Return the checkout's revision and whether it has changes of its own; unknown without git."""
+    """Return the checkout's revision and whether it has changes of its own; a release's as its file says.
+
+    Unknown without git.
+    """
+    of_release = root / "REVISION"
+    if of_release.is_file():  # git would answer for a repository around it
+        said = of_release.read_text(encoding="ascii").strip()
+        return said.removesuffix("-dirty"), said.endswith("-dirty")
     base = ["git", "-c", f"safe.directory={root}", "-C", str(root)]
     try:
         head = subprocess.run([*base, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=20, check=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ AS_IT_IS = {"native": 0, "mpi": 0, "rdma": 1}
 """Styles that use a library as it is: its messages before its one-sided operations."""
 SHIM_STYLE = "shim"
 """Shims have layer files as well, but are measured only around a layer."""
+_NO_LIBRARY = re.compile(r"cannot be loaded: (\S+): cannot open shared object file")
+_NO_SYMBOL = re.compile(r"cannot be loaded: .*version `(GLIBC_[0-9.]+)' not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,17 @@ class LayerInfo:
     def name(self) -> str:
         """The layer's name: its adapter's, and which build serves it where that was chosen."""
         return f"{self.file.name}{AT}{self.build.label(self.file.substrate)}" if self.build else self.file.name
+
+    @property
+    def unloadable(self) -> str:
+        """Why this machine cannot load it, and what to install; "" where it can, or where nobody asked."""
+        trouble = (self.description and self.description.trouble) or ""
+        if missing := _NO_LIBRARY.search(trouble):
+            packages = " ".join(self.file.packages.run)
+            return f"{missing[1]} is not on this machine" + (f"; Debian: apt install {packages}" if packages else "")
+        if newer := _NO_SYMBOL.search(trouble):
+            return f"the build needs {newer[1]}, newer than this machine's libc; build Cadge on this machine"
+        return trouble
 
     @property
     def library(self) -> str:

@@ -30,8 +30,8 @@ def refuse_point(
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
     In order: limits of the layer file (tested, and the best explained), places, the build, limits of the pattern,
-    the testbed, and what the driver found that the layer grants there; `set_otherwise`: with settings it may grant
-    whatever it claims.
+    the testbed, what this machine lacks, and what the driver found that the layer grants there; `set_otherwise`: with
+    settings it may grant whatever it claims.
     """
     if set_otherwise:
         info = _at_its_best(info)
@@ -45,6 +45,7 @@ def refuse_point(
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
         or refuse_rights(site, info.name, info.file.rights, cast)
+        or _unloadable(info, site)
         or _forbidden(info, wanted, site)
         or _described(info, wanted, pattern, cast)
     )
@@ -131,6 +132,13 @@ def _code_of(limit: Limit) -> Reason:
     if limit.when.min_bytes is not None:
         return Reason.MSG_TOO_LARGE
     return Reason.NO_CAP if limit.when.pattern is not None or limit.when.parameters else Reason.PLACE
+
+
+def _unloadable(info: LayerInfo, site: PlanSite) -> Refusal | None:
+    """Return why a layer cannot be loaded here. On other machines it may: their launches say so."""
+    if not site.here or not info.unloadable:
+        return None
+    return Refusal(code=Reason.NODE_LACKS, reason=info.unloadable)
 
 
 def _forbidden(info: LayerInfo, wanted: WantedPoint, site: PlanSite) -> Refusal | None:

@@ -75,11 +75,14 @@ def _programs() -> Iterator[HostFinding]:
         yield HostFinding(code="D02", level="ok", text="ansible-playbook is there")
     else:
         yield HostFinding(code="D02", level="fail", text="ansible-playbook is missing", fix="make setup")
-    for program, purpose in (("ssh", "reaching hosts"), ("mpirun", "the MPI layers")):
+    for program, purpose, package in (
+        ("ssh", "reaching hosts", "openssh-client"),
+        ("mpirun", "the MPI layers", "openmpi-bin"),
+    ):
         path = shutil.which(program)
         level: Level = "ok" if path else "warn"
         text = f"{program}: {path}" if path else f"{program} is missing, and needed for {purpose}"
-        yield HostFinding(code="D03", level=level, text=text, fix="" if path else "make setup")
+        yield HostFinding(code="D03", level=level, text=text, fix="" if path else f"apt install {package}")
 
 
 def _checkout(checkout: Checkout) -> Iterator[HostFinding]:
@@ -172,17 +175,18 @@ def _outside_programs(needed: Iterable[NeededProgram]) -> Iterator[HostFinding]:
 
 
 def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[HostFinding]:
+    unloadable: dict[str, list[str]] = {}
     for info in catalogue.layers:
         if info.absent is not None:
             yield HostFinding(code="D21", level="skip", text=f"{info.name}: {info.absent.reason}")
             continue
         version = info.description.version if info.description else None
-        if info.description is not None and info.description.trouble:
-            yield HostFinding(
-                code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build"
-            )
+        if info.unloadable:
+            unloadable.setdefault(info.unloadable, []).append(info.name)
             continue
         yield HostFinding(code="D20", level="ok", text=f"{info.name}  {info.library} {version or ''}".rstrip())
+    for reason, names in unloadable.items():
+        yield HostFinding(code="D23", level="warn", text=f"{', '.join(names)} cannot run here: {reason}")
     if not any(info.absent is None for info in catalogue.layers):
         text = f"no layer is built in {checkout.modules}"
         yield HostFinding(code="D22", level="fail", text=text, fix="make build")

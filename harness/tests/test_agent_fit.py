@@ -41,6 +41,10 @@ def test_a_sound_one_is_taken() -> None:
         ({"device": "nosuch0"}, r"n1 has no device nosuch0; it has (.*, )?lo(, .*)?\. Set its cadge_device"),
         ({"address": "192.0.2.7"}, r"192\.0\.2\.7 is not an address of lo: no device there has it\. Set its"),
         ({"management_address": "localhost"}, r"on n1 itself, localhost is 127\.0\.0\.1, which no other host reaches"),
+        (
+            {"management_address": "node-1.invalid"},
+            r"on n1 itself, the name node-1\.invalid cannot be looked up: .+\. Write it into /etc/hosts there, or",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(change: dict[str, Any], said: str) -> None:

@@ -155,7 +155,7 @@ def test_plugins_work_with_this_ansible(
         {"event": "note", "host": "n1", "text": "on stderr"}
     ]
     assert [line for line in events if line["event"] == "failed"] == [
-        {"event": "failed", "host": "n1", "task": "Keep it secret", "message": "its output is kept secret"}
+        {"event": "failed", "host": "n1", "task": "Keep it secret", "message": "its output is kept secret", "rc": None}
     ]
     assert "SECRET" not in done.stdout + done.stderr
     assert {"said": f"{tmp_path}/a b n1\n"} in listener.lines

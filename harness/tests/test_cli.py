@@ -140,7 +140,7 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (
             ["plan", "--sweep", "tiny", "--layers", "c-three"],
             5,
-            "nothing can be measured: c-three within/poll: not built",
+            "nothing can be measured: c-three within/poll, c-three between/poll: not built",
         ),
         (["plan", "--sweep", "tiny", "--budget", "5"], 2, "--budget: 5 has no unit"),
         (["plan", "--sweep", "tiny", "--budget", "1s"], 2, "a budget of 1 s is too short for this sweep"),

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -401,6 +402,21 @@ def test_what_a_node_says_is_printable_and_names_no_other_file(tmp_path: Path) -
         ready.model_copy(update={"host": "n1", "node": {"host": "n1", "kernel": 1}}),
         Problem(host="n1", reason=r"\x1b[2Jgone\n"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("late_s", "said"),
+    [(3600, "the clock of n1 is 3600 s behind this machine's"), (-3600, "3600 s ahead of this"), (3, ""), (None, "")],
+)
+def test_a_clock_that_is_an_hour_off_is_named(tmp_path: Path, late_s: int | None, said: str) -> None:
+    told: list[Event] = []
+    run = ansible_io._Run(make_testbed(), tmp_path, told.append, lambda _record: None)
+    there_ns = 0 if late_s is None else time.time_ns() - late_s * 10**9
+    with socket.socket() as connection:
+        ready = Ready(host="n1", leader=False, todo=0, agent_version="2", realtime_ns=there_ns)
+        run.event(Peer(connection, host="n1", block_id="b0"), ready)
+    found = [one.reason for one in told if isinstance(one, Problem)]
+    assert [said in reason for reason in found] == ([True] if said else [])
 
 
 def test_a_command_to_try_by_hand_is_quoted() -> None:

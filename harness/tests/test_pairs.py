@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.blocks import make_blocks
-from cadge_harness.plan.cast import check_pair, pairs_of, rounds_of
+from cadge_harness.plan.cast import pairs_of, rounds_of, with_pair
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.sweep import read_sweep
@@ -111,13 +111,28 @@ def test_one_pair_may_be_named(catalogue: Catalogue) -> None:
         ({"hosts.pair": "h1"}, "h1 is no pair of hosts, as h1,h2 is"),
         ({"hosts.pair": "h1,h1"}, "is no pair of hosts"),
         ({"hosts.pair": "h1,h2,h3"}, "is no pair of hosts"),
-        ({"hosts.pair": "h1,h9"}, "the testbed has no host h9; it has h1, h2"),
+        ({"hosts.pair": "h1,h9"}, "hosts.pair: h1,h9: the testbed has no host h9; it has h1, h2"),
         ({"hosts.pairs": "h1,h2"}, "there is no setting hosts.pairs; there is hosts.pair"),
     ],
 )
 def test_a_pair_that_is_none(settings: dict[str, str], wrong: str) -> None:
     with pytest.raises(UsageError, match=wrong):
-        check_pair(settings, ["h1", "h2"])
+        with_pair(settings, ["h1", "h2"])
+
+
+def test_of_many_hosts_some_are_named_where_one_is_not_there() -> None:
+    with pytest.raises(UsageError, match=r"it has h0, h1, h2, h3, h4, h5, h6, h7 and 992 more$"):
+        with_pair({"hosts.pair": "h1,n9"}, [f"h{number}" for number in range(1000)])
+
+
+def test_a_pair_that_is_named_twice_is_measured_once(catalogue: Catalogue) -> None:
+    """With spaces or without, by an entry or by the sweep; the other way round it is another pair."""
+    named = [{"layer": "a-one", "settings": {"hosts.pair": pair}} for pair in ("h1,h2", "h1, h2", " h1 ,h2", "h2,h1")]
+    plan = planned(catalogue, layers=named, places=["between"])
+    assert Counter(launch.subject.setting("hosts.pair") for launch in plan.launches) == {"h1,h2": 2, "h2,h1": 2}
+    both = planned(catalogue, layers=[*named, "a-one"], places=["between"], pairs="neighbours")
+    pairs = Counter(launch.subject.setting("hosts.pair") for launch in both.launches)
+    assert pairs == dict.fromkeys(("h1,h2", "h2,h1", "h2,h3", "h3,h4"), 2)
 
 
 @pytest.mark.parametrize("pairs", [0, -1, "every", 1.5])

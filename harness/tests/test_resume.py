@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import CampaignEnd
 from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 from cadge_results import Campaign, Store, read_workloads
 from cadge_results.parameter_tables import digest_of
 
@@ -210,6 +212,41 @@ def test_lost_hosts_end_with_4_and_keep_what_was_made(
     assert (answer.code, document["code"], document["problems"]) == (4, 4, ["h2 was lost"])
     assert last(checkout).meta.problems == ("h2 was lost",)
     assert len(last(checkout).launch_ids()) == 4
+
+
+@pytest.mark.usefixtures("runner")
+def test_pairs_of_other_hosts_go_on_where_one_is_lost(
+    checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """h3 is lost in the middle, then h2; the pair that is left is measured, and a resume makes the rest."""
+    used: list[set[str]] = []
+    lost: list[tuple[str, ...]] = [("h3",), ("h3", "h2"), ()]
+
+    class Losing(FakeRunner):
+        def __call__(self, testbed: Testbed, blocks: list[Any], *others: Any) -> CampaignEnd:  # noqa: ANN401 - handed on
+            used.append({host["name"] for block in blocks for host in block["hosts"]})
+            gone = lost.pop(0) if lost else ()
+            self.stop_after = len(self.made) + 2 if gone else None
+            super().__call__(testbed, blocks, *others)
+            problems = tuple(f"{name} is gone" for name in gone)
+            return CampaignEnd(ok=not gone, exit_code=4 if gone else 0, problems=problems, lost=gone)
+
+    losing = Losing()
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: losing)
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(hosts=4))
+    sweep = checkout.harness / "sweeps/tiny.yml"
+    sweep.write_text(f"{sweep.read_text()}pairs: all\nlayers: [a-one]\nplaces: between\nfloors: false\ntwin: none\n")
+    answer = cadge("run", "--sweep", "tiny", "--no-report", "--json")
+    campaign = last(checkout)
+    assert (answer.code, json.loads(answer.out)["problems"]) == (4, ["h3 is gone", "h2 is gone"])
+    assert "h3, h2 cannot take part; go on with the launches of the others: h1, h4" in answer.err
+    assert used == [{"h1", "h2", "h3", "h4"}, {"h1", "h2", "h4"}, {"h1", "h4"}]
+    missing = {launch.launch_id: launch for launch in campaign.plan.launches if launch.launch_id not in losing.made}
+    assert set(campaign.missing_launch_ids()) == set(missing)
+    assert all({end.host for end in launch.endpoints} & {"h2", "h3"} for launch in missing.values())
+    assert len(losing.made) == len(set(losing.made)), "nothing is made twice"
+    assert cadge("resume", "--no-report").code == 0
+    assert sorted(losing.made) == sorted(launch.launch_id for launch in campaign.plan.launches)
 
 
 def test_unsound_attempts_end_with_1(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:

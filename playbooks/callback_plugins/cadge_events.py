@@ -3,7 +3,7 @@
 
     {"event": "task", "name", "role"}                a task begins
     {"event": "note", "host", "text"}                a line that a program said on standard error while it succeeded
-    {"event": "failed" | "unreachable", "host", "task", "message"}
+    {"event": "failed" | "unreachable", "host", "task", "message", "rc"}
     {"event": "stats", "hosts": {host: {"ok", "changed", "failures", "unreachable"}}}
 
 When the controller's end of that socket closes, this process ends itself: sudo, which may stand between the two, hides
@@ -125,7 +125,7 @@ class CallbackModule(CallbackBase):
             message = f"{message.splitlines()[0]}: {last}"
         if answer.hidden:
             message = "its output is kept secret"
-        self._send(event=event, host=answer.host, task=self._task, message=message[-2000:])
+        self._send(event=event, host=answer.host, task=self._task, message=message[-2000:], rc=said.get("rc"))
 
     def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         """Tell the totals, by host."""

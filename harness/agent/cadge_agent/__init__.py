@@ -19,7 +19,8 @@ run needs DIR/token, which all agents and drivers of the campaign have. It holds
 {"stop": REASON} ends the block after the launch that is running; end of file, a signal, or the block's deadline ends it
 now. However it ends, what it started is killed first. Standard output carries JSON lines, only between launches:
 
-    {"event": "ready", "host", "leader": bool, "todo": N, "agent_version", "node": {cadge.node/1} or null}
+    {"event": "ready", "host", "leader": bool, "todo": N, "agent_version", "realtime_ns",
+     "node": {cadge.node/1} or null}
     {"event": "launch_started", "launch_id", "number", "of"}
     {"event": "launch_finished", "launch_id", "status", "reason", "reason_code", "wall_ns", "kept": bool}
     {"event": "launch_record", "launch_id", "record": {cadge.launch-record/2}}

@@ -216,6 +216,7 @@ class Ready(TypedDict):
     leader: bool
     todo: int
     agent_version: str
+    realtime_ns: int
     node: Json | None
 
 

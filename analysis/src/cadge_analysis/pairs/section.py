@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import exp, log
+from operator import itemgetter
 from statistics import median
 
 from cadge_analysis import messages, units, words
@@ -55,15 +57,23 @@ def _slow(one: SlowFound) -> str:
 
 
 def _dead(found: Sequence[PairMatrix]) -> Iterator[str]:
-    """Say which hosts gave nothing with any other; of the others' pairs, each that is dead."""
+    """Say which hosts gave nothing in most of their pairs; of the others' pairs, each that is dead."""
     dead = dead_of(found)
-    alive = {host for one in found for pair in one.values for host in pair}
-    hosts = dict.fromkeys(host for pair in dead for host in pair if host not in alive)
-    for host in hosts:
-        yield say("dead_host", host=host, why=next(why for pair, why in dead.items() if host in pair))
+    pairs = {pair for one in found for pair in (*one.values, *one.missing)}
+    while dead:
+        often = Counter(host for pair in dead for host in pair)
+        host, silent = max(often.items(), key=itemgetter(1))
+        own = [pair for pair in pairs if host in pair]
+        if silent == 1 or silent <= len(own) / 2:
+            break
+        why = Counter(why for pair, why in dead.items() if host in pair).most_common(1)[0][0]
+        if silent == len(own):
+            yield say("dead_host", host=host, why=why)
+        else:
+            yield say("dead_most", host=host, silent=silent, pairs=len(own), why=why)
+        dead = {pair: why for pair, why in dead.items() if host not in pair}
     for pair, why in dead.items():
-        if not set(pair) & set(hosts):
-            yield say("dead", first=pair[0], second=pair[1], why=why)
+        yield say("dead", first=pair[0], second=pair[1], why=why)
 
 
 def section(found: Sequence[PairMatrix]) -> Region | None:

@@ -42,6 +42,7 @@ class Follower:
                 "leader": False,
                 "todo": 0,
                 "agent_version": AGENT_VERSION,
+                "realtime_ns": time.time_ns(),
                 "node": self.site.node,
             }
         )

@@ -40,6 +40,7 @@ class Leader:
                 "leader": True,
                 "todo": todo,
                 "agent_version": AGENT_VERSION,
+                "realtime_ns": time.time_ns(),
                 "node": self.site.node,
             }
         )

@@ -19,7 +19,7 @@ def refuse_unfit(block: Block, host: BlockHost) -> None:
     """Raise BadBlockError, with what to change, where this host cannot take part in a block of several hosts."""
     if len(block["hosts"]) < 2:
         return
-    for found in (*network_faults(host), *loopback_faults(host)):
+    for found in (*network_faults(host), *name_faults(host)):
         if found["level"] == "fail":
             raise BadBlockError(said(found))
 
@@ -51,13 +51,21 @@ def network_faults(host: BlockHost) -> Iterator[Fault]:
         )
 
 
-def loopback_faults(host: BlockHost) -> Iterator[Fault]:
-    """Debian's /etc/hosts says that a host's own name is 127.0.1.1: an agent that listens there is found by nobody."""
+def name_faults(host: BlockHost) -> Iterator[Fault]:
+    """Say where a host cannot listen by the name that the others use.
+
+    Debian's /etc/hosts says that a host's own name is 127.0.1.1: an agent that listens there is found by nobody.
+    """
     management = host["management_address"]
     try:
         found = socket.gethostbyname(management)
-    except OSError:
-        return  # whoever has to find it says so
+    except OSError as error:
+        yield fault(
+            "address",
+            f"on {host['name']} itself, the name {management} cannot be looked up: {error.strerror}",
+            "Write it into /etc/hosts there, or set its cadge_management_address in the inventory to an address",
+        )
+        return
     if ipaddress.IPv4Address(found).is_loopback:
         yield fault(
             "address",

@@ -16,7 +16,7 @@ from cadge_agent.formats import BlockHost, HostReport, Json, LayerReport
 from cadge_agent.host import kernel
 from cadge_agent.host.build import ask_driver, layer_faults, layers_of
 from cadge_agent.host.facts import gather
-from cadge_agent.host.fit import loopback_faults, network_faults, processor_faults
+from cadge_agent.host.fit import name_faults, network_faults, processor_faults
 from cadge_agent.host.ports import Greeters, own_addresses, port_faults, reach, taken_ports
 from cadge_agent.orders import FromController, SurveyTargets
 from cadge_agent.output import LeaseOutput
@@ -61,7 +61,7 @@ def _looked(host: BlockHost, surveyed: SurveyTargets, arguments: argparse.Namesp
     build: Path = arguments.build.absolute()
     name, libraries, prefix = host["name"], host.get("ld_library_path", ""), host.get("opal_prefix", "")
     several = len(surveyed["hosts"]) > 1
-    faults = [*network_faults(host), *(loopback_faults(host) if several else ()), *processor_faults(host)]
+    faults = [*network_faults(host), *(name_faults(host) if several else ()), *processor_faults(host)]
     if left := ", ".join(kernel.left(arguments.work)):
         text = f"a campaign that was killed left values of the kernel on {name}: {left}"
         faults.append(fault("kernel", text, "The next campaign there restores them", only_warn=True))

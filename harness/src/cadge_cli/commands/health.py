@@ -12,7 +12,7 @@ from cadge_cli.commands.run import measure
 from cadge_cli.options import EXAMPLES, MeasureOptions, answers, hosts_options, listed, opened
 from cadge_cli.output import Output, edition
 from cadge_cli.words import say
-from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_CHANGED, EXIT_OK, NothingSelectedError
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_CHANGED, EXIT_OK, EXIT_UNREACHABLE, NothingSelectedError
 from cadge_harness.run.request import read_request
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EXIT_CODES = (
     "  0    all alike\n"
     "  2    a name or an option is wrong\n"
     "  3    nothing is built, or a host cannot be used\n"
-    "  4    a host does not answer\n"
+    "  4    a host does not answer; the others are measured\n"
     "  5    there are fewer than two hosts\n"
     "  6    not complete; `cadge resume` continues\n"
     "  8    a host or link is slow, or gave no number"
@@ -62,7 +62,7 @@ def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how:
     if pairs is not None:
         request = request.with_pairs(pairs)
     done = measure(request, output, how)
-    if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
+    if done.code not in (EXIT_OK, EXIT_BAD_ANSWER, EXIT_UNREACHABLE) or not done.campaign.launch_ids():
         return output.finish(done.code, done.data, done.lines)
     return _answered(done.campaign, output, done.code, done.data, done.lines)
 
@@ -78,7 +78,9 @@ def _answered(campaign: Campaign, output: Output, code: int, data: dict[str, Jso
     tables = edition(map(matrix_table, found), "text").splitlines()
     said = sentences(found)
     data = {**data, "found": [*said], "is_well": is_well(found), "matrices": [_data(one) for one in found]}
-    return output.finish(code if is_well(found) else EXIT_CHANGED, data, [*said, "", *tables, *lines])
+    if code in (EXIT_OK, EXIT_BAD_ANSWER) and not is_well(found):
+        code = EXIT_CHANGED
+    return output.finish(code, data, [*said, "", *tables, *lines])
 
 
 def _data(one: PairMatrix) -> JsonValue:

@@ -60,7 +60,7 @@ from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import CampaignEnd, Progress, Runner, Session, exit_code_of, on_same_hosts
+from cadge_harness.run.session import CampaignEnd, Progress, Runner, Session, exit_code_of, hosts_left, on_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -425,15 +425,31 @@ def _carry_out(
     if (native := campaign.native()) is not None:
         runner = InterleavingRunner(runner, writer, native)
 
-    def run_what_is_missing() -> CampaignEnd:
+    def run_what_is_missing(lost: Sequence[str] = (), problems: Sequence[str] = ()) -> CampaignEnd:
         here = _made_for(writer, testbed)
         state = RunState(campaign.plan, campaign.campaign_id, here.name, begun_s, due_words(campaign))
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
-        session = Session(writer, here, progress, stopping.event, beside=partial(_of_others, turn))
+        session = Session(
+            writer,
+            here,
+            progress,
+            stopping.event,
+            problems=[*problems],
+            beside=partial(_of_others, turn),
+            without=frozenset(lost),
+        )
         return _run(session, runner, progress, state)
 
     ended = run_what_is_missing()
+    lost: tuple[str, ...] = ()
+    while {*ended.lost} - {*lost} and not stopping.event.is_set():
+        lost = tuple(dict.fromkeys((*lost, *ended.lost)))
+        left = hosts_left(campaign, lost)
+        if len(left) < 2:
+            break
+        output.say(say("run.without", lost=", ".join(lost), left=", ".join(left)))
+        ended = _with_lost(run_what_is_missing(lost, ended.problems), ended)
     while ended.ok and not stopping.event.is_set():
         if lonely := again.alone(campaign):  # it was killed there, and the record came home
             again.set_aside(writer, lonely, output.say)
@@ -458,6 +474,11 @@ def _carry_out(
             say("run.exit_because", what="report" if made else "campaign", code=code, troubles=troubles_of(campaign))
         )
     return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
+
+
+def _with_lost(ended: CampaignEnd, before: CampaignEnd) -> CampaignEnd:
+    """Return how a campaign ended that went on without hosts: with the exit code of their loss."""
+    return replace(ended, exit_code=before.exit_code if ended.exit_code == EXIT_STOPPED else ended.exit_code)
 
 
 def _made_for(writer: CampaignWriter, testbed: _EpochTestbed) -> testbeds.Testbed:

@@ -30,7 +30,8 @@ def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Contain
         )
         if not files:
             continue
-        hosts = [host for host in testbed.hosts if host.name in block.hosts]
+        used = {end.host for file in files for end in file.endpoints}
+        hosts = [host for host in testbed.hosts if host.name in used]
         found.append(
             Block(
                 schema_=Block.schema_id(),

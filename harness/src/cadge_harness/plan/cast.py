@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from cadge_harness.errors import UsageError
+from cadge_harness.errors import UsageError, named
 from cadge_harness.plan.order import shuffled
 from cadge_results import PatternFile, PlanEndpoint, Workload
 from cadge_results.formats.base import Place
@@ -22,6 +22,8 @@ from cadge_results.plugins.parameter import NEIGHBOURS
 Cast = tuple[PlanEndpoint, ...]
 PREFIX = "hosts."
 PAIR = "hosts.pair"
+NAMED_MOST = 8
+"""Of a testbed's hosts, so many are named where one is not there."""
 Pair = tuple[str, str]
 
 
@@ -109,23 +111,28 @@ def say_cast(cast: Cast) -> str:
     )
 
 
-def check_pair(settings: Mapping[str, str], hosts: Sequence[str]) -> None:
-    """Raise UsageError where a setting names no pair of a testbed's hosts."""
+def with_pair(settings: Mapping[str, str], hosts: Sequence[str]) -> dict[str, str]:
+    """Return settings with a pair as plans write it, without spaces: a pair that is named twice is measured once.
+
+    Raises UsageError where a setting names no pair of a testbed's hosts.
+    """
     for name in settings:
         if name.startswith(PREFIX) and name != PAIR:
             raise UsageError(f"there is no setting {name}; there is {PAIR}, for example {PAIR}: h1,h2")
     pair = pair_of(settings)
     if pair is None:
-        return
+        return {**settings}
     if len(pair) != 2 or pair[0] == pair[1]:
         raise UsageError(f"{PAIR}: {settings[PAIR]} is no pair of hosts, as h1,h2 is")
     for host in pair:
         if host not in hosts:
-            raise UsageError(f"{PAIR}: the testbed has no host {host}; it has {', '.join(hosts)}")
+            has = ", ".join(hosts[:NAMED_MOST]) + (f" and {more} more" if (more := len(hosts) - NAMED_MOST) > 0 else "")
+            raise UsageError(f"{PAIR}: {settings[PAIR]}: the testbed has no host {named(host)}; it has {has}")
+    return {**settings, PAIR: ",".join(pair)}
 
 
 def pair_of(settings: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the hosts that settings name, or None. They are two where `check_pair` is content."""
+    """Return the hosts that settings name, or None. They are two where `with_pair` is content."""
     return tuple(part.strip() for part in settings[PAIR].split(",")) if PAIR in settings else None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import durations_of, leave_out
-from cadge_harness.plan.cast import PAIR, check_pair, hosts_of, pair_of, pairs_of
+from cadge_harness.plan.cast import PAIR, hosts_of, pair_of, pairs_of, with_pair
 from cadge_harness.plan.cast import PREFIX as HOSTS
 from cadge_harness.plan.catalogue import Catalogue, Context, select
 from cadge_harness.plan.draft import LaunchDraft, LaunchKey, PlanDraft, launches_of
@@ -91,9 +91,9 @@ def make_plan(
     if beside_ms is not None:
         making.beside_ms = beside_ms
     pairs = pairs_of(sweep.pairs, site.host_names, sweep.seed)
-    for part, entry in [(one, entry) for one in parts for entry in one.entries]:
+    for part, asked in [(one, entry) for one in parts for entry in one.entries]:
+        entry = asked.model_copy(update={"settings": with_pair(asked.settings, site.host_names)})
         info = catalogue.get(entry.layer)
-        check_pair(entry.settings, site.host_names)
         wishes = _wishes_of(entry, part.sweep, workloads, part.wishes)
         for wish, settings in [(one, own) for one in wishes for own in _on_pairs(entry, one, making, pairs)]:
             item = with_trace(wish, making.pattern(wish.workload), trace)
@@ -389,9 +389,11 @@ def _seal(
 
 
 def _nothing(refused: Iterable[PlanPoint]) -> str:
-    reasons = dict.fromkeys(
-        f"{point.subject.layer} {point.subject.place}/{point.subject.wait}: {point.reason}" for point in refused
-    )
-    listed = "; ".join(list(reasons)[:4])
+    """Say why nothing is left of a plan, each reason once."""
+    by_reason: dict[str | None, dict[str, None]] = {}
+    for point in refused:
+        subject = point.subject
+        by_reason.setdefault(point.reason, {})[f"{subject.layer} {subject.place}/{subject.wait}"] = None
+    reasons = [f"{', '.join(list(of)[:4])}{', ...' if len(of) > 4 else ''}: {why}" for why, of in by_reason.items()]
     more = f"; and {len(reasons) - 4} more" if len(reasons) > 4 else ""
-    return f"nothing can be measured: {listed}{more}"
+    return f"nothing can be measured: {'; '.join(reasons[:4])}{more}"

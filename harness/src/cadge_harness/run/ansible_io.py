@@ -54,6 +54,10 @@ if TYPE_CHECKING:
 TOUCHED = "hosts.json"
 """In the work folder: the hosts that this campaign has used."""
 BY_HAND = "Check once by hand"
+APART_S = 10.0
+"""A busy host or network may hold up a message for seconds; `cadge doctor` measures clocks closer than this."""
+LOST_ANOTHER = 4
+"""Exit status of an agent that lost another host of its block (cadge_agent/main.py): nothing is wrong with its own."""
 _FULL = "full"
 _ROOM_BYTES = 65536
 """Less room than this is none: Ansible and the store write more."""
@@ -71,6 +75,7 @@ class RunOutcome(CampaignEnd):
 class _State:
     started: float
     problems: list[tuple[str, str]] = field(default_factory=list)  # (kind, sentence)
+    lost: dict[str, None] = field(default_factory=dict)  # hosts, in the order of their loss
     seen: set[str] = field(default_factory=set)
     tasks: int = 0
     first_launch_s: float | None = None
@@ -107,6 +112,7 @@ class _Run:
                 self.take(event.record)
                 peer.send({"ack": event.launch_id})
             case Ready():  # whatever a node calls itself: the inventory's name becomes a path
+                self.compare_clock(peer.host, event.realtime_ns)
                 node = None if event.node is None else {**event.node, "host": peer.host}
                 self.on_event(event.model_copy(update={"host": peer.host, "node": node}))
             case LaunchStarted():
@@ -124,9 +130,22 @@ class _Run:
                 self.state.tasks += 1
                 self.on_event(event)
             case TaskFailed():
+                if event.event == "unreachable" or event.rc != LOST_ANOTHER:
+                    self.state.lost[event.host] = None
                 self.problem(event.event, sentence(event), host=event.host)
             case PlaybookStart() | Stats() | Alive() | HostReport() | Clock() | ReachReport():
                 pass
+
+    def compare_clock(self, host: str, there_ns: int) -> None:
+        """Tell of a clock that differs from this machine's by more than a message may take."""
+        behind_s = (time.time_ns() - there_ns) / 1e9
+        if there_ns and abs(behind_s) > APART_S:
+            way = "behind" if behind_s > 0 else "ahead of"
+            text = (
+                f"the clock of {host} is {abs(behind_s):.0f} s {way} this machine's: durations are right, the times "
+                "of day in its records are not; set it (timedatectl set-ntp true)"
+            )
+            self.problem("clock", text, host=host)
 
     def gone(self, peer: Peer) -> None:
         """Nothing to do: Ansible's own result says why an agent ended."""
@@ -227,6 +246,7 @@ def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Eve
 
     def over() -> bool:
         if server.frozen is not None:
+            run.state.lost.update(dict.fromkeys(filter(None, [server.frozen_host])))
             run.problem("unreachable", f"{server.frozen}: it, its ssh connection or its agent is frozen")
             return True
         if stop is not None and stop.is_set():
@@ -415,6 +435,7 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
         exit_code=exit_code,
         clean=clean,
         problems=tuple(text for _, text in state.problems),
+        lost=tuple(state.lost),
         launches=len(state.seen),
         tasks_before_first_launch=state.tasks_before,
     )

@@ -80,6 +80,8 @@ class LeaseServer:
         self.peers: list[Peer] = []
         self.frozen: str | None = None
         """Who gives no sign of life, once that is known."""
+        self.frozen_host = ""
+        """The host where that is; empty where it is Ansible."""
         self._idle_beats = 0
         self._next_beat = time.monotonic() + BEAT_S
         self._closed = threading.Lock()
@@ -134,6 +136,7 @@ class LeaseServer:
         agents = [peer for peer in self.peers if peer.is_agent]
         for peer in agents:
             if peer.unanswered >= BEATS_MISSED and self.frozen is None:
+                self.frozen_host = peer.host
                 self.frozen = f"no sign of life from {peer.host} for {BEATS_MISSED * BEAT_S:.0f} s"
             peer.unanswered += 1
             peer.send({"ping": peer.unanswered})

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from cadge_results import (
     FormatError,
     LaunchRecord,
     NodeFacts,
+    Plan,
     StoreUnwritableError,
 )
 from cadge_results.command import command
@@ -41,13 +42,14 @@ OnLaunch = Callable[[Mapping[str, object]], None]
 class CampaignEnd:
     """How the part of a campaign that runs on nodes ended. `exit_code` is one of the table in errors.py.
 
-    clean: every node is known to be as it was found.
+    clean: every node is known to be as it was found. lost: hosts that do not answer, or cannot take part.
     """
 
     ok: bool
     exit_code: int
     clean: bool = True
     problems: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 class Runner(Protocol):
@@ -86,7 +88,10 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Session:
-    """One run over the launches that a campaign lacks, of the first epoch that lacks any."""
+    """One run over the launches that a campaign lacks, of the first epoch that lacks any.
+
+    without: hosts that were lost; their launches stay missing.
+    """
 
     writer: CampaignWriter
     testbed: Testbed
@@ -95,6 +100,7 @@ class Session:
     problems: list[str] = field(default_factory=list)
     beside: Callable[[], Iterable[str]] = tuple
     """What the campaign has to say of who measured beside it: asked before it ends."""
+    without: frozenset[str] = frozenset()
     store_error: StoreUnwritableError | None = None
 
     def carry_out(self, runner: Runner) -> CampaignEnd:
@@ -102,7 +108,8 @@ class Session:
         campaign = self.writer.campaign
         epoch = due_epoch(campaign)
         later = frozenset(launch.launch_id for launch in campaign.plan.launches if launch.epoch != epoch)
-        blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids() | later)
+        put_off = later | lost_launch_ids(campaign.plan, self.without)
+        blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids() | put_off)
         ended = CampaignEnd(ok=True, exit_code=EXIT_OK)
         try:
             for block in blocks:
@@ -135,6 +142,7 @@ class Session:
             exit_code=self._code(ended, len(missing)),
             clean=ended.clean,
             problems=tuple(self.problems),
+            lost=ended.lost,
         )
 
     def _code(self, ended: CampaignEnd, missing: int) -> int:
@@ -208,6 +216,18 @@ class Session:
             self.store_error = error
             self.progress.note(str(error))
             self.stop.set()
+
+
+def lost_launch_ids(plan: Plan, hosts: Collection[str]) -> frozenset[str]:
+    """Return the launches that have an endpoint on one of these hosts."""
+    return frozenset(launch.launch_id for launch in plan.launches if any(end.host in hosts for end in launch.endpoints))
+
+
+def hosts_left(campaign: Campaign, hosts: Collection[str]) -> tuple[str, ...]:
+    """Return the hosts of the launches that can still be made without these hosts, in the order of the plan."""
+    missing = {*campaign.missing_launch_ids()} - lost_launch_ids(campaign.plan, hosts)
+    left = (launch for launch in campaign.plan.launches if launch.launch_id in missing)
+    return tuple(dict.fromkeys(end.host for launch in left for end in launch.endpoints))
 
 
 def exit_code_of(campaign: Campaign) -> int:

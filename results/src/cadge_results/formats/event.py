@@ -26,6 +26,8 @@ class Ready(Frozen):
     todo: NonNegativeInt
     """Launches to make."""
     agent_version: str
+    realtime_ns: NonNegativeInt = 0
+    """What time it is there; 0 where it was not said."""
     node: dict[str, JsonValue] | None = None
 
 
@@ -153,12 +155,13 @@ class Stage(Frozen):
 
 
 class TaskFailed(Frozen):
-    """A task of Ansible's failed on a host, or the host does not answer."""
+    """A task of Ansible's failed on a host, or the host does not answer. rc: exit status of what it ran."""
 
     event: Literal["failed", "unreachable"]
     host: str
     task: str = ""
     message: str
+    rc: int | None = None
 
 
 class PlaybookStart(Frozen):

@@ -386,7 +386,8 @@ def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Pl
 
 def test_nothing_to_measure(catalogue: Catalogue, site: PlanSite) -> None:
     with pytest.raises(
-        NothingSelectedError, match=r"nothing can be measured: c-three within/poll, c-three between/poll: not built: libthree"
+        NothingSelectedError,
+        match="c-three within/poll, c-three between/poll: not built: libthree",
     ):
         make_plan(tiny(), catalogue, WORKLOADS, site, only=["c-three"])
     with pytest.raises(NothingSelectedError, match="none of the layers a-one is in this sweep"):

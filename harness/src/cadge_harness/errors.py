@@ -31,7 +31,7 @@ EXIT_CODES = {
     "`cadge verify FILE` found a number that differs",
     EXIT_USAGE: "usage or configuration error",
     EXIT_UNFIT: "machine or testbed unfit, nothing was measured; or the output cannot be written",
-    EXIT_UNREACHABLE: "host unreachable or lost",
+    EXIT_UNREACHABLE: "a host is unreachable, lost or cannot take part; the others are measured",
     EXIT_NOTHING: "selection matched nothing, or no data; or --fail-on has no answer, as verdicts are withheld",
     EXIT_STOPPED: "stopped early, also by SIGTERM; results so far are complete and resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",

@@ -43,6 +43,7 @@ from cadge_harness.errors import (
     EXIT_BAD_ANSWER,
     EXIT_OK,
     EXIT_STOPPED,
+    EXIT_UNREACHABLE,
     NothingSelectedError,
     UnfitError,
     UsageError,
@@ -449,7 +450,9 @@ def _carry_out(
         if len(left) < 2:
             break
         output.say(say("run.without", lost=", ".join(lost), left=", ".join(left)))
-        ended = _with_lost(run_what_is_missing(lost, ended.problems), ended)
+        ended = run_what_is_missing(lost, ended.problems)
+        if ended.exit_code == EXIT_STOPPED and not stopping.event.is_set():  # only theirs are missing
+            ended = replace(ended, exit_code=EXIT_UNREACHABLE)
     while ended.ok and not stopping.event.is_set():
         if lonely := again.alone(campaign):  # it was killed there, and the record came home
             again.set_aside(writer, lonely, output.say)
@@ -474,11 +477,6 @@ def _carry_out(
             say("run.exit_because", what="report" if made else "campaign", code=code, troubles=troubles_of(campaign))
         )
     return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
-
-
-def _with_lost(ended: CampaignEnd, before: CampaignEnd) -> CampaignEnd:
-    """Return how a campaign ended that went on without hosts: with the exit code of their loss."""
-    return replace(ended, exit_code=before.exit_code if ended.exit_code == EXIT_STOPPED else ended.exit_code)
 
 
 def _made_for(writer: CampaignWriter, testbed: _EpochTestbed) -> testbeds.Testbed:

@@ -224,10 +224,10 @@ def lost_launch_ids(plan: Plan, hosts: Collection[str]) -> frozenset[str]:
 
 
 def hosts_left(campaign: Campaign, hosts: Collection[str]) -> tuple[str, ...]:
-    """Return the hosts of the launches that can still be made without these hosts, in the order of the plan."""
+    """Return the hosts of the launches that can still be made without these hosts."""
     missing = {*campaign.missing_launch_ids()} - lost_launch_ids(campaign.plan, hosts)
-    left = (launch for launch in campaign.plan.launches if launch.launch_id in missing)
-    return tuple(dict.fromkeys(end.host for launch in left for end in launch.endpoints))
+    left = {end.host for launch in campaign.plan.launches if launch.launch_id in missing for end in launch.endpoints}
+    return tuple(host for host in campaign.meta.testbed.hosts if host in left)
 
 
 def exit_code_of(campaign: Campaign) -> int:

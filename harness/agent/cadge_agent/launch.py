@@ -13,24 +13,27 @@ from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
 from cadge_agent.mpirun import mpi_command, mpi_environment, started_by
-from cadge_agent.outcome import outcome, port_taken, with_room
+from cadge_agent.outcome import outcome, port_taken, step_refused, with_room
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.segments import room_of
 from cadge_agent.site import RESERVED_PORTS, HostSite
 
 AFTER_PEER_S = 3.0  # one endpoint gone: the others get this long to write what they know
+NEW_STEP_S = 10.0  # between a step that Slurm refused and the next
 PORTS_A_CONTEXT = 2  # that a layer may want on one host
 
 
 def make_launch(given: Launch, fleet: Fleet, reactor: Reactor, output: LeaseOutput) -> Record:
-    """Make a launch, once more with other ports if one was taken; returns its record."""
+    """Make a launch, once more if a port was taken (with others) or Slurm refused the step; returns its record."""
     for attempt in range(2):
         launch = given.copy()
         contexts = sum(len(endpoint["cpus"]) or 1 for endpoint in given["endpoints"])
         launch["ports"] = ports_of(fleet.site.block["ports"], contexts, attempt)
         record = _Making(launch, attempt, fleet, reactor, output).record()
-        if not port_taken(record):
+        if step_refused(record):
+            reactor.wait(lambda: reactor.stop_reason is not None, NEW_STEP_S)
+        elif not port_taken(record):
             break
     return record
 

@@ -36,10 +36,10 @@ def in_place_of_ssh(words: Sequence[str]) -> tuple[str, ...]:
 
 def step_options(job: str, hosts: Sequence[str], *, mpi: str = "none") -> list[str]:
     """Return srun's options for a step with a task for each host, in this order; a host may occur again."""
-    count = len(set(hosts))
-    argv = [*OPTIONS, f"--mpi={mpi}", f"--jobid={job}", f"--nodes={count}", f"--ntasks={len(hosts)}"]
-    if count == 1:
-        return [*argv, f"--nodelist={hosts[0]}"]
+    argv = [*OPTIONS, f"--mpi={mpi}", f"--jobid={job}", f"--ntasks={len(hosts)}"]
+    if len(set(hosts)) == 1:
+        return [*argv, "--nodes=1", f"--nodelist={hosts[0]}"]
+    # Slurm 24.11 refuses a number of nodes beside them
     return [*argv, "--distribution=arbitrary", f"--nodelist={','.join(hosts)}"]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis import report
+from cadge_analysis.blocks.model import StackedFigure
 from cadge_analysis.pairs.fit import Pair, fit, slow_for_all, slow_parts
 from cadge_analysis.pairs.matrix import matrices, without_pairs
-from cadge_analysis.pairs.section import is_well, sentences
+from cadge_analysis.pairs.section import is_well, section, sentences
 from cadge_analysis.stats.load import Dataset, read
 
 HOSTS = [f"h{number}" for number in range(1, 9)]
@@ -134,6 +136,37 @@ def test_matrices_of_a_campaign(tmp_path: Path) -> None:
         assert found.values[first, second] == pytest.approx(min(medians), rel=0.01)
     assert sentences([found]) == ["2 hosts: at least 4 are needed to say which of them is slow"]
     assert is_well([found])
+
+
+def test_a_picture_shows_what_is_off_by_size_and_colour(tmp_path: Path) -> None:
+    (two,) = matrices(measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"}))
+    values = dict.fromkeys(PAIRS, 10.0)
+    values |= {("h3", "h1"): 13.0, ("h3", "h2"): 20.0, ("h1", "h2"): 8.0}
+    del values["h7", "h8"]
+    one = replace(two, hosts=tuple(HOSTS), values=values, missing={("h7", "h8"): "a host is gone"})
+    of_many = section([one])
+    assert of_many is not None
+    (picture,) = [block for block in of_many.blocks if isinstance(block, StackedFigure)]
+    assert [variable for variable, _ in picture.parts] == ["s0", "ghost", "s1", "s8", "grid"]
+    svg = str(picture.svg)
+    assert "slower than the middle by more than 10 %: h3 to h1, h3 to h2." in svg
+    assert [svg.count(f"var(--{name},") for name in ("s0", "s1", "s8")] == [1, 1, 1]
+    assert svg.count("h10.8v10.8") == len(PAIRS) - 4, "what is even has one size"
+    of_two = section([two])
+    assert of_two is not None
+    assert not [block for block in of_two.blocks if isinstance(block, StackedFigure)], "of two hosts none stands out"
+
+
+def test_most_pairs_of_a_host_that_is_gone_are_one_sentence(tmp_path: Path) -> None:
+    (two,) = matrices(measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"}))
+    alive = {pair: 10.0 for pair in PAIRS if "h3" not in pair or pair == ("h3", "h1")}
+    gone = {pair: "the launch has not been made" for pair in PAIRS if pair not in alive} | {("h1", "h2"): "DEADLINE"}
+    del alive["h1", "h2"]
+    one = replace(two, hosts=tuple(HOSTS), values=alive, missing=gone)
+    assert sentences([one]) == [
+        "h3 gave no number in 13 of 14 pairs: the launch has not been made",
+        "h1-h2 gave no number: DEADLINE",
+    ]
 
 
 def test_a_report_ranks_no_pairs(tmp_path: Path) -> None:

@@ -49,6 +49,21 @@ def taken() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+def test_a_build_for_a_newer_libc_names_the_newest_version_that_is_missing(tmp_path: Path) -> None:
+    """The loader has a line for each version, with two paths in it."""
+    driver = tmp_path / "bin/cadge-driver"
+    driver.parent.mkdir()
+    lines = [f"{driver}: /lib/libc.so.6: version `GLIBC_2.{n}' not found (required by {driver})" for n in (4, 34, 33)]
+    driver.write_text("#!/bin/sh\ncat >&2 <<'END'\n" + "\n".join(lines) + "\nEND\nexit 1\n")
+    driver.chmod(0o755)
+    with pytest.raises(FaultError) as refused:
+        build.ask_driver("n1", tmp_path, "")
+    libc = r"glibc [0-9.]+|"  # Python may not know it
+    found = refused.value.fault
+    assert re.fullmatch(rf".+ does not run on n1: it needs GLIBC_2\.34, and the libc there is ({libc})", found["text"])
+    assert found["fix"] == build.OLDEST
+
+
 def test_devices() -> None:
     assert texts(fit.network_faults(HERE)) == []
     found = fit.network_faults({**HERE, "device": "no0", "raw_device": "no1"})

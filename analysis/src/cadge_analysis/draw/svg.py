@@ -83,18 +83,28 @@ def _rendered(spec: Mapping[str, object], name: str) -> str:
 
 
 def render(
-    spec: Mapping[str, object], *, name: str, title: str, description: str = "", minimum_px: int = 0, behind: str = ""
+    spec: Mapping[str, object],
+    *,
+    name: str,
+    title: str,
+    description: str = "",
+    minimum_px: int = 0,
+    maximum_px: int = 0,
+    behind: str = "",
 ) -> Markup:
     """Return a chart as an inline `<svg>` with a title, and a description where its numbers stand in no table.
 
-    `name` is unique in the page and prefixes every id. The picture scales with its box, but never below `minimum_px`.
+    `name` is unique in the page and prefixes every id. The picture scales with its box, but never below `minimum_px`,
+    and never above `maximum_px` where one is given.
     behind: the name of a `backdrop` with the same frame, which is seen behind it. Where nothing can be drawn on this
     machine the frame says so, and `renderer.RENDERER.trouble` why. Raises PictureError where the renderer refuses the
     specification.
     """
     width, height = _size(spec)
     picture = _rendered(spec, name) or f'<text x="12" y="24">{escape(NO_PICTURE)}</text>'
-    style = f' style="min-width:{minimum_px}px"' if minimum_px else ""
+    bounds = {"min-width": minimum_px, "max-width": maximum_px}
+    stated = ";".join(f"{bound}:{px}px" for bound, px in bounds.items() if px)
+    style = f' style="{stated}"' if stated else ""
     back = f'<use href="#{behind}"/>' if behind else ""
     more = f'<desc id="{name}-d">{escape(description)}</desc>' if description else ""
     spoken = f"{name}-t {name}-d" if description else f"{name}-t"

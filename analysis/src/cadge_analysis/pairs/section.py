@@ -12,12 +12,24 @@ from statistics import median
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import caption, lede, listed, number_columns, row_name, words_column
-from cadge_analysis.blocks.model import Region, Span, Table, TableCell, TableLine
+from cadge_analysis.blocks.model import Block, Region, Span, StackedFigure, Table, TableCell, TableLine
+from cadge_analysis.draw import heat, svg
+from cadge_analysis.draw.palette import GHOST, GRID, LIGHT
 from cadge_analysis.pairs.fit import HOSTS_LEAST, LEAST, Pair
 from cadge_analysis.pairs.matrix import PairMatrix, SlowFound, dead_of, slow_of
 
 say = partial(messages.say, "pairs")
 
+FASTER, EVEN, SLOWER, SLOWEST, NONE = "faster", "even", "slower", "slowest", "none"
+SLOWEST_TIMES = 1.5
+GRADES = {
+    FASTER: (0.3, LIGHT[0], "s0"),
+    EVEN: (0.45, GHOST, "ghost"),
+    SLOWER: (0.7, LIGHT[1], "s1"),
+    SLOWEST: (0.96, LIGHT[8], "s8"),
+    NONE: (0.96, GRID, "grid"),
+}
+"""Of a pair: how much of its cell it fills, its colour, and the page's name of that."""
 _SHARE = 0.9
 """Of pairs: what the answer says of how alike they are."""
 
@@ -81,13 +93,50 @@ def section(found: Sequence[PairMatrix]) -> Region | None:
     if not found:
         return None
     opening = lede(say("lede", launches=max(one.launches for one in found)))
-    return Region(id="pairs", title=say("title"), blocks=(listed(sentences(found)), opening, *map(matrix_table, found)))
+    blocks: list[Block] = [listed(sentences(found)), opening]
+    for number, one in enumerate(found):
+        blocks += [*_picture(one, f"pairs-{number}"), matrix_table(one)]
+    return Region(id="pairs", title=say("title"), blocks=tuple(blocks))
+
+
+def _picture(one: PairMatrix, name: str) -> Iterator[StackedFigure]:
+    """Yield the picture of a matrix, where it has hosts enough that one of them can stand out."""
+    if len(one.hosts) < HOSTS_LEAST or not one.values:
+        return
+    middle = median(one.times.values())
+    grades = {pair: _grade(value / middle) for pair, value in one.times.items()} | dict.fromkeys(one.missing, NONE)
+    at = {host: number for number, host in enumerate(one.hosts)}
+    cells = {(at[first], at[second]): (GRADES[grade][0], GRADES[grade][1]) for (first, second), grade in grades.items()}
+    title = _title(one)
+    slower = [f"{first} to {second}" for (first, second), grade in grades.items() if grade in (SLOWER, SLOWEST)]
+    described = say("picture_slower", pairs=", ".join(slower)) if slower else say("picture_even")
+    yield StackedFigure(
+        name=name,
+        label=title,
+        parts=tuple((GRADES[grade][2], say(f"grade.{grade}")) for grade in GRADES if grade in grades.values()),
+        svg=svg.render(
+            heat.figure(one.hosts, cells),
+            name=name,
+            title=title,
+            description=described,
+            minimum_px=heat.width_px(one.hosts),
+            maximum_px=heat.width_px(one.hosts),
+        ),
+        caption=say("of_picture", title=title),
+    )
+
+
+def _grade(times: float) -> str:
+    """Return the grade of a pair that takes so many times as long as the middle of all."""
+    if abs(log(times)) <= LEAST:
+        return EVEN
+    return FASTER if times < 1 else SLOWER if times <= SLOWEST_TIMES else SLOWEST
 
 
 def matrix_table(one: PairMatrix) -> Table:
     """Return a matrix: a row for each first host, a column for each second."""
     middle = median(one.values.values()) if one.values else None
-    title = say("matrix", layer=one.series.label, workload=f"{words.pattern(one.case)} {words.workload(one.case)}")
+    title = _title(one)
     unit = "\u00b5s" if one.quantity.unit == "ns" else one.quantity.unit
     better = "lower is better" if one.quantity.better == "low" else "higher is better"
     shown = "none" if middle is None else _number(middle, one)
@@ -102,6 +151,10 @@ def matrix_table(one: PairMatrix) -> Table:
         ),
         caption=caption(title, note),
     )
+
+
+def _title(one: PairMatrix) -> str:
+    return say("matrix", layer=one.series.label, workload=f"{words.pattern(one.case)} {words.workload(one.case)}")
 
 
 def _number(value: float, one: PairMatrix) -> str:

@@ -59,7 +59,8 @@ def ask_driver(host: str, build: Path, ld_library_path: str) -> Json:
     except subprocess.SubprocessError as error:
         raise _unfit(f"{driver} does not answer on {host} within {ANSWER_S} s") from error
     if done.returncode != 0:
-        why = " ".join((done.stderr or done.stdout).split())[-300:] or f"exit status {done.returncode}"
+        why = " ".join((done.stderr or done.stdout).split())
+        why = _of_libc(why) or why[-300:] or f"exit status {done.returncode}"
         raise _unfit(f"{driver} does not run on {host}: {why}", _fix_of(why))
     try:
         version = json.loads(done.stdout)
@@ -68,6 +69,12 @@ def ask_driver(host: str, build: Path, ld_library_path: str) -> Json:
         text = f"{driver} on {host} is not a driver of this tool: it answered {done.stdout[:80]!r}"
         raise _unfit(text) from error
     return {**said, "agent": AGENT_VERSION, "machine": platform.machine()}
+
+
+def _of_libc(why: str) -> str:
+    """Say which version of the libc a loader misses, the newest of all that it names; "" where it misses none."""
+    missing = sorted(set(_NEWER_LIBC.findall(why)), key=lambda name: [int(part) for part in re.findall("[0-9]+", name)])
+    return f"it needs {missing[-1]}, and the libc there is {' '.join(platform.libc_ver())}" if missing else ""
 
 
 def _fix_of(why: str) -> str:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import synthetic
@@ -85,6 +86,29 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
     # two ends that differ in numbers alone are one path, as if they had agreed
     assert launch_facts.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
     assert launch_facts.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"
+
+
+@pytest.mark.parametrize(
+    ("used", "transport"),
+    [
+        ("am am_bw#0: sysv/memory; ?: posix/memory; rma_bw#0: cma/memory; am_send: 0..<egr/short>..93", "shm"),
+        ("amo#0 am am_bw#0: sysv/memory; amo#1: posix/memory; ", "shm"),
+        ("rma_bw#0 am am_bw#0 wireup: tcp/data0; am_send: 0..<egr/short>..8185", "tcp"),
+        ("am: rc_mlx5/mlx5_0:1; rma_bw#0: rc_mlx5/mlx5_0:1", "rc_mlx5"),
+        ("provider tcp;ofi_rxm, domain data0, source 198.19.0.11; buffer_size 16384", "tcp"),
+        ("provider shm, domain shm; disable_cma no", "shm"),
+        ("pml ob1; btl vader; mtl none; osc none (no window); single copy cma", "shm"),
+        ("pml cm; btl none; mtl ofi; osc none (no window)", "ofi"),
+        ("PAIR over ipc", "ipc"),
+        ("udp 198.19.0.11:18600, packets of 1472 bytes", "udp"),
+        ("shared memory, rings of 2048 KiB, packets of 131064 bytes", "shm"),
+        ("as the driver decides", ""),
+        ("", ""),
+    ],
+)
+def test_the_transport_is_a_word_of_the_path(used: str, transport: str) -> None:
+    given = {one.name: "" for one in fields(launch_facts.LaunchFacts)} | {"used": used}
+    assert launch_facts.LaunchFacts(**cast("Any", given)).transport == transport
 
 
 @pytest.mark.parametrize(

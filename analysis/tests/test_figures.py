@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pagereader
 import pytest
 
+from cadge_analysis import units
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.dress import dressed
@@ -63,6 +65,17 @@ def test_bandwidth_stands_on_a_logarithm_and_from_zero_above_its_ratio() -> None
     ), "both ends of a factor of a hundred can be seen"
     assert linear == pytest.approx([plots.LINEAR_HEIGHT * (1 - v / (4000 * 1.06)) for v in (10.0, 1000.0)], abs=0.06)
     assert ratio == pytest.approx([plots.RATIO_HEIGHT * (1 - v / 1.06) for v in (0.5, 0.25)], abs=0.06)
+
+
+def test_every_size_of_a_narrow_chart_is_named() -> None:
+    sizes = (8, 64, 1024, 3968, 4096, 16384, 65536, 262144, 1048576)
+    one = line("a-x", *(mark(size, 10.0) for size in sizes))
+    spec = plots.beside_figure(replace(chart(one), sizes={size: units.size(size) for size in sizes}))
+    picture = pagereader.read(str(svg.render(spec, name="f", title="t", description="d")))
+    named = [node.text for node in picture.all("text")]
+    assert [text for text in named if text in ("8 B", "64 B") or text.endswith("i")] == [
+        "8 B", "64 B", "1Ki", "4Ki", "16Ki", "64Ki", "256Ki", "1Mi",
+    ]  # fmt: skip
 
 
 def test_a_ratio_over_more_than_a_decade_is_logarithmic_as_well() -> None:

@@ -57,12 +57,19 @@ def test_text_has_four_and_a_half_to_one() -> None:
 
 
 @pytest.mark.parametrize(("colours", "page"), PAGES)
-@pytest.mark.parametrize(("vision", "least"), [("normal", 40), ("protan", 12), ("deutan", 12), ("tritan", 12)])
+@pytest.mark.parametrize(("vision", "least"), [("normal", 39), ("protan", 12), ("deutan", 12), ("tritan", 12)])
 def test_colours_stay_apart(colours: tuple[str, ...], page: str, vision: str, least: float) -> None:
     assert page
     seen = [lab(colour, vision) for colour in colours]
-    nearest = min(sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) ** 0.5 for a, b in combinations(seen, 2))
-    assert nearest >= least
+    families = {slot: slots[0] for slots in palette.LOOKS.substrates.values() for slot in slots}
+    far = {
+        (one, other): sum((p - q) ** 2 for p, q in zip(seen[one], seen[other], strict=True)) ** 0.5
+        for one, other in combinations(range(len(seen)), 2)
+    }
+    within = {pair for pair in far if families[pair[0]] == families[pair[1]]}
+    assert len(within) == 6, "three shades of either family"
+    assert min(far[pair] for pair in far if pair not in within) >= least
+    assert min(abs(seen[one][0] - seen[other][0]) for one, other in within) >= 11, "shades differ in lightness"
 
 
 def test_neutrals_cannot_be_mistaken_for_series() -> None:
@@ -112,8 +119,9 @@ def test_a_layer_of_an_unknown_substrate_needs_no_line_in_a_list() -> None:
     assert stranger.marker == look("am-ucx").marker
 
 
-def test_a_layer_has_the_colour_of_its_substrate_and_the_marker_of_its_style() -> None:
-    assert look("am-ucx").slot == look("native-ucx").slot == look("rdma-ucx").slot
+def test_a_layer_has_the_hue_of_its_substrate_and_the_marker_of_its_style() -> None:
+    used = {look(f"{style}-ucx").slot for style in ("native", "am", "fm", "bip", "pm", "vmmc", "rdma")}
+    assert used == set(palette.LOOKS.substrates["ucx"]), "seven styles share out its shades"
     assert look("rdma-ofi").marker == look("rdma-ucx").marker == look("rdma-verbs").marker
     for styles in (PLANNED["sockets"], PLANNED["peregrine"], PLANNED["rdma"], PLANNED["mpi"]):
         assert len({palette.LOOKS.substrates[name] for name in styles}) == len(styles)

@@ -20,7 +20,7 @@ from cadge_analysis.blocks.ranked import Bar, PanelAxis, Picture
 from cadge_analysis.cells.shown import wire_bytes
 from cadge_analysis.draw.scales import log_axis
 from cadge_analysis.page.figures.main_figure import best_by_size
-from cadge_analysis.page.ranked import EMULATED, _headline, pictured
+from cadge_analysis.page.ranked import EMULATED, _caution, _headline, pictured
 from cadge_analysis.stats.beside_native import MARK, DirectPrograms
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Row, compare
@@ -98,6 +98,23 @@ def test_a_headline_of_at_most_twenty_words_is_the_answer(count: int, given: dic
     found = headline(count, **given)
     assert found.replace(units.TIMES, "x").startswith(said)
     assert len(found.replace("\u202f", "").split()) <= HEADLINE_WORDS
+
+
+@pytest.mark.parametrize(
+    ("unsteady", "disturbed", "said"),
+    [
+        (0, 0, ""),
+        (2, 2, ""),
+        (3, 2, "Caution, attempts: 15\u202f% did not settle."),
+        (20, 5, "Caution, attempts: 100\u202f% did not settle, 25\u202f% disturbed."),
+    ],
+)
+def test_a_panel_says_which_warnings_touch_it(unsteady: int, disturbed: int, said: str) -> None:
+    numbers = [
+        SimpleNamespace(central=SimpleNamespace(launches=10), unsteady=unsteady, disturbed=disturbed),
+        SimpleNamespace(central=SimpleNamespace(launches=10), unsteady=0, disturbed=0),
+    ]
+    assert _caution([cast("Row", SimpleNamespace(numbers=one)) for one in numbers]) == said
 
 
 def test_a_page_has_the_pictures_layers_in_its_order_and_shades_those_that_lead(tmp_path: Path) -> None:

@@ -65,6 +65,27 @@ def test_an_effect_is_what_moved_all_points_of_a_launch(tmp_path: Path) -> None:
     assert [(one.used, one.unsteady, one.rejected) for one in ran[2:8:2]] == [(6, 6, 0), (6, 0, 0), (4, 0, 2)]
 
 
+def test_a_point_that_is_refused_in_every_launch_was_not_expected_to_give_a_number(tmp_path: Path) -> None:
+    def refuse(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        one = synthetic.flat(point)
+        _set(point, attempt, 0)
+        if one["kind"] == "layer" and one["size"] == 512 and (one["pattern"] == "stream" or number == 2):
+            attempt |= {
+                "status": "refused",
+                "reason_code": "NO_CAP",
+                "reason": "cannot",
+                "quantities": {},
+                "checks": [],
+            }
+            for key in ("elapsed_ns", "operations", "bytes", "cpu", "executions", "verified", "warmup"):
+                attempt[key] = None
+
+    ran = launches(load.read(synthetic.make(tmp_path, replace(OPTIONS, attempt_hook=refuse))))
+    assert [one.rejected for one in ran] == [0, 0, 0, 0, 1, 1, 0, 0, 0, 0], (
+        "refused in one launch alone: a number was due"
+    )
+
+
 def _ran(effects: list[float | None]) -> list[LaunchEffect]:
     begin = datetime(2026, 11, 21, tzinfo=UTC)
     return [

@@ -83,9 +83,9 @@ def panels(picture: Picture, *, columns: int) -> Iterator[tuple[str, tuple[str, 
     drawing = _Drawing.of(picture.questions, columns, eighths=True, marked=True)
     for one in picture.questions:
         _, *lines = drawing.question(one, len(one.bars) + 1)
-        better = f"{'lower' if one.better == 'low' else 'higher'} is better"
         floor = "" if one.floor is None else f"; floor {units.sig3(one.floor)} {one.unit}"
-        yield f"{one.topic}, {one.unit}, {better}{floor}.", tuple(lines)
+        caution = f" {one.caution}" if one.caution else ""
+        yield f"{one.topic}, {one.unit}, {one.sense}{floor}.{caution}", tuple(lines)
 
 
 def ascii_text(line: str) -> str:
@@ -118,7 +118,7 @@ class _Drawing:
         name, value, interval, ratio = (max((cells_wide(row[at]) for row in rows), default=0) for at in range(4))
         doubts = any(bar.pairs_disagree for bar, _ in bars)
         interval = interval if columns >= NARROW else 0
-        marks = max((cells_wide(_marks(bar)) for bar, _ in bars), default=0) if marked else 0
+        marks = max((cells_wide(bar.beside) for bar, _ in bars), default=0) if marked else 0
         return cls(
             columns,
             min(name, _told_apart({row[0] for row in rows}, columns)),
@@ -153,7 +153,7 @@ class _Drawing:
         tail += (
             f" {_right(ratio + (DOUBT if bar.pairs_disagree else ' ' * self.doubts), self.ratio)}" if self.ratio else ""
         )
-        tail += f" {_left(_marks(bar), self.marks)}" if self.marks else ""
+        tail += f" {_left(bar.beside, self.marks)}" if self.marks else ""
         room = self.columns - cells_wide(f"{begin}  {tail}")
         if room < BAR_LEAST:
             return self._cut(f"{begin} {tail}".rstrip())
@@ -180,7 +180,7 @@ def _heading(question: PicturedQuestion, columns: int) -> str:
     apart = ", " if "," in question.workload else " "
     where = f"{question.workload}{apart}{words.PLACES[question.place]}"
     where += "" if question.wait == "poll" else f", {words.WAITS[question.wait]}"
-    better = f"{'lower' if question.better == 'low' else 'higher'} is better"
+    better = question.sense
     floor = "" if question.floor is None else f"; floor {units.sig3(question.floor)} {question.unit}"
     named = f"{where}: {question.quantity}"
     tried = (f"{named}, {better}{floor}", f"{named}, {better}", named, f"{where}: {better}", where)
@@ -208,10 +208,6 @@ def _shortened(name: str, columns: int) -> str:
     while cells_wide(f"{first}…{last}") > columns:
         last = last[1:]
     return f"{first}…{last}"
-
-
-def _marks(bar: Bar) -> str:
-    return " ".join(bar.marks)
 
 
 def _left(text: str, width: int) -> str:

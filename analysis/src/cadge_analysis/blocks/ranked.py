@@ -25,7 +25,8 @@ class Bar:
 
     `value` is None where no launch gave a number; `why` says what became of it. `leads`: no other layer is better.
     `pairs_disagree`: the value and the floor beside it contradict `floor_times`, which is of paired rounds. `number`
-    and `dashed`: its look. `direct`: what a program written for its library reaches. `marks`: see messages/ranked.yml.
+    and `dashed`: its look. `direct`: what a program written for its library reaches. `transport`: what carries its
+    messages, where its library names it. `marks`: see messages/ranked.yml.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Bar:
     number: int = 0
     dashed: bool = False
     direct: float | None = None
+    transport: str = ""
     marks: tuple[str, ...] = ()
 
     @classmethod
@@ -53,12 +55,17 @@ class Bar:
         """The name, as of a key."""
         return self.name
 
+    @property
+    def beside(self) -> str:
+        """What stands at the end of its row: transport and marks."""
+        return " ".join(filter(None, (self.transport, *self.marks)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PicturedQuestion:
     """A workload at a place. `floor`: what the machine itself can do, in the unit shown; None where it is not known.
 
-    `headline`: the answer, in at most 20 words.
+    `headline`: the answer, in at most 20 words. `caution`: which warnings touch it.
     """
 
     workload: str
@@ -71,6 +78,12 @@ class PicturedQuestion:
     bars: tuple[Bar, ...]
     topic: str = ""
     headline: str = ""
+    caution: str = ""
+
+    @property
+    def sense(self) -> str:
+        """Which end is the good one, in words."""
+        return f"{'lower' if self.better == 'low' else 'higher'} is better"
 
     @property
     def measured(self) -> tuple[Bar, ...]:

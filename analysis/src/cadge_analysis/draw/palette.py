@@ -27,13 +27,20 @@ class _Variant(BaseModel):
     dash: tuple[int, ...]
 
 
+class _Style(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    marker: str
+    shade: int = 0
+
+
 class _Looks(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     colours: tuple[tuple[str, str], ...]
     markers: dict[str, str]
-    substrates: dict[str, int]
-    styles: dict[str, str]
+    substrates: dict[str, tuple[int, ...]]
+    styles: dict[str, _Style]
     variants: tuple[_Variant, ...]
 
 
@@ -141,9 +148,10 @@ def style_of(series: Series) -> str:
 def _wanted(series: Series) -> Identity:
     """Return the look that follows from what a series is, alone."""
     style, _, substrate = series.layer.partition("-")
-    slot = LOOKS.substrates.get(substrate, _hash(substrate, len(LIGHT)))
+    shades = LOOKS.substrates.get(substrate, (_hash(substrate, len(LIGHT)),))
     known = LOOKS.styles.get(style)
-    marker = _hash(style, len(SHAPES)) if known is None else _MARKERS.index(known)
+    slot = shades[known.shade % len(shades) if known else 0]
+    marker = _hash(style, len(SHAPES)) if known is None else _MARKERS.index(known.marker)
     if not series.shims and not series.settings:
         return Identity(slot, marker)
     return Identity(slot, marker, 1 + _hash(series.label, len(LOOKS.variants) - 1))

@@ -10,6 +10,7 @@ and beside 0 B. Series are labelled at their right end; nothing is told by colou
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -51,6 +52,9 @@ LARGER = 1.16
 """A page sets the texts of such a chart so much larger on a phone."""
 EDGE_MARKS_PX = 8
 DECADE = 10.0
+_BYTES = re.compile(r"(\S+) ([KM]i)B")
+ROUND_MOST = 5
+"""So many characters has the short name of a round size at most."""
 NEAR = 1.25
 """An axis of ratios to a series reaches at least so far either way."""
 
@@ -140,9 +144,27 @@ def _foreign(chart: Chart, spots: dict[int, float], axis: Axis) -> list[dict[str
 def _x(chart: Chart, spots: dict[int, float], *, title: str | None, width: int, room_px: float, edge_px: int) -> Spec:
     first, last = min(spots.values()), max(spots.values())
     edge = edge_px * (last - first or 1.0) / width
-    named = labelled(spots, width, room_px)
-    texts = {at: chart.sizes[size] if size in named else "" for size, at in spots.items()}
+    named = _named(chart, spots, width, room_px)
+    texts = {at: named.get(size, "") for size, at in spots.items()}
     return horizontal(texts, first - edge, last + edge, title=title)
+
+
+def _named(chart: Chart, spots: dict[int, float], width: int, room_px: float) -> dict[int, str]:
+    """Return which sizes are named, and how: in full where all have room, else as short as "64Ki", round ones first."""
+    if len(full := labelled(spots, width, room_px)) == len(spots):
+        return {size: chart.sizes[size] for size in full}
+    short = {size: _BYTES.sub(r"\1\2", chart.sizes[size]) for size in spots}
+    widest = sorted(names_px((text,)) for text in short.values() if len(text) <= ROUND_MOST)[-2:]
+    room_px = sum(widest) / max(1, len(widest)) * LARGER + EDGE_PX
+    scale = width / (max(spots.values()) - min(spots.values()))
+    apart = {
+        size: at
+        for size, at in spots.items()
+        if not any(
+            abs(at - there) * scale < room_px and len(short[other]) < len(short[size]) for other, there in spots.items()
+        )
+    }
+    return {size: short[size] for size in labelled(apart, width, room_px)}
 
 
 def _panel(

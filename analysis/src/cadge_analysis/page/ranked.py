@@ -28,6 +28,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.measures import TAIL
+from cadge_analysis.stats.numbers import MANY_ATTEMPTS
 from cadge_results import PatternFile
 from cadge_results.plugins.parameter import Quantity
 
@@ -202,7 +203,21 @@ def _question(source: PanelSource, rows: Sequence[Row], group: LeadingGroup | No
         bars=(*_sorted(bars, quantity), *_without(source.comparison.data, case)),
         topic=_topic(case, _quantity(quantity)),
         headline=_headline(rows, group, source.verdicts),
+        caution=_caution(rows),
     )
+
+
+def _caution(rows: Sequence[Row]) -> str:
+    """Return which warnings on attempts hold for these rows, and for how many of theirs."""
+    attempts = sum(row.numbers.central.launches for row in rows)
+    often = {
+        "unsteady": sum(row.numbers.unsteady for row in rows),
+        "disturbed": sum(row.numbers.disturbed for row in rows),
+    }
+    parts = [
+        say(f"caution.{what}", share=some / attempts) for what, some in often.items() if some > MANY_ATTEMPTS * attempts
+    ]
+    return say("touched", parts=parts) if parts else ""
 
 
 def _workload(case: Case) -> str:
@@ -250,6 +265,7 @@ def _bar(source: PanelSource, row: Row, scale: float, *, leads: bool) -> Bar:
         launches=central.launches,
         leads=leads,
         direct=None if direct is None else direct * scale,
+        transport=_transport(source, row),
         marks=tuple(_marks(source, row)),
     )
 
@@ -265,11 +281,21 @@ def _plain_bar(source: PanelSource, row: Row) -> Bar:
     )
 
 
+def _facts(source: PanelSource, row: Row) -> LaunchFacts | None:
+    case = row.cell.case
+    return next(iter(source.facts.get((row.cell.series, case.place, case.wait), ())), None)
+
+
+def _transport(source: PanelSource, row: Row) -> str:
+    facts = _facts(source, row)
+    return facts.transport if facts is not None else ""
+
+
 def _marks(source: PanelSource, row: Row) -> Iterator[str]:
     case = row.cell.case
     if row.cell.point_id in source.verdicts.taxes:
         yield MARK
-    facts = next(iter(source.facts.get((row.cell.series, case.place, case.wait), ())), None)
+    facts = _facts(source, row)
     if facts is not None and case.file.calls and not case.file.calls_are_native(facts.caps):
         yield EMULATED
     if facts is not None and (carried := wire_bytes(facts, case.file, case.workload)) is not None:
@@ -497,6 +523,8 @@ def _notes(
         found.append(PanelNote(mark=MARK, text=say("notes.taxed")))
     if any(bar.direct is not None for bar in bars):
         found.append(PanelNote(mark="\u25cb", text=say("notes.direct")))
+    if carried := next((bar.transport for bar in bars if bar.transport), ""):
+        found.append(PanelNote(mark=carried, text=say("notes.transport")))
     if EMULATED in marks:
         found.append(PanelNote(mark=EMULATED, text=say("notes.emulated")))
     if sizes := [mark for bar in bars for mark in bar.marks if mark not in (MARK, EMULATED, LEVELS)]:

@@ -34,6 +34,26 @@ class LaunchFacts:
     overhead_bytes: int = 0
     """Of a short message: the headers of adapter and library, as far as the layer knows them."""
 
+    @property
+    def transport(self) -> str:
+        """What carries short messages, in a word of its library's path: shm, tcp, rc; "" where the path has none."""
+        found = next((match[1] for one in _TRANSPORTS if (match := one.search(self.used))), "")
+        return "shm" if found in _SHARED_MEMORY else found
+
+
+_TRANSPORTS = tuple(
+    re.compile(one)
+    for one in (
+        r"(?:^|[ #\d])am\b[^:;]*: (\w+)/",
+        r"^provider (\w+)",
+        r"\b[bm]tl (?!none\b)(\w+)",
+        r"^PAIR over (\w+)",
+        r"^(tcp|udp|shared memory)\b",
+    )
+)
+"""Of UCX the lane of active messages, then libfabric, Open MPI, ZeroMQ, sockets and Peregrine."""
+_SHARED_MEMORY = frozenset({"sysv", "posix", "xpmem", "cma", "knem", "vader", "sm", "shared memory"})
+
 
 def without_numbers(path: str) -> str:
     """Return a path with its numbers (buffer sizes, addresses) taken out: what makes two paths the same one."""

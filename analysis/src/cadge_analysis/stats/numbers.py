@@ -23,6 +23,8 @@ from cadge_results.plugins.parameter import Quantity
 P50, P90, P99, P999 = 500, 900, 990, 999
 OPERATIONS_MIN = 50
 """A launch's own median has at least so many operations behind it, else its row is marked."""
+MANY_ATTEMPTS = 0.1
+"""A larger share of attempts that did not settle, or were disturbed, is worth a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)

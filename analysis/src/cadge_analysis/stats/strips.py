@@ -48,7 +48,7 @@ class LaunchEffect:
     """One launch: when it began, its effect (None: no valid attempt says), and the account of its attempts.
 
     probed: the mean of what its processes measured of the machine, in ns, by probe. disturbed and unsteady ones are
-    used, and tagged; rejected ones gave no number.
+    used, and tagged; rejected ones gave no number, though their point was not refused.
     """
 
     launch_id: str
@@ -94,7 +94,8 @@ def launches(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> tup
             tagged[sample.launch_id].append((sample.disturbed, not sample.steady))
             if len(values) >= SAMPLES_MIN and usual > 0 and value > 0:
                 ratios[sample.launch_id].append(usual / value if quantity.better == "high" else value / usual)
-    planned = {launch.launch_id: len(launch.point_ids) for launch in data.plan.launches}
+    refused = {cell.point_id for cell in data.planned if cell.state == "refused"}
+    planned = {one.launch_id: len(set(one.point_ids) - refused) for one in data.plan.launches}
     found = []
     for record in data.records:
         if record.result is None or record.launch.subject.kind != "layer":

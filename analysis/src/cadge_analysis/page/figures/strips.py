@@ -139,7 +139,8 @@ def _caption(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | Non
         return say("strips.grey_marks", probe=probe, samples_min=SAMPLES_MIN, few=few)
     drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
     below = f" Below, in grey: {probe}." if seen else ""
-    return say("strips.marks", below=below, tagged=tagged, rejected=rejected, few=few, drifted=drifted)
+    crosses = " " + say("strips.crosses", rejected=rejected) if rejected else ""
+    return say("strips.marks", below=below, tagged=tagged, crosses=crosses, few=few, drifted=drifted)
 
 
 def _table(ran: Sequence[LaunchEffect], minutes: Mapping[str, float]) -> DataTable:

@@ -18,13 +18,11 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import Loads, does_nothing
 from cadge_analysis.stats.launch_facts import changed_libraries
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.numbers import OPERATIONS_MIN
+from cadge_analysis.stats.numbers import MANY_ATTEMPTS, OPERATIONS_MIN
 from cadge_analysis.stats.twin import TwinRate
 from cadge_results.plugins.parameter import Quantity
 
 _TAKEN_SHARE = 0.01
-_UNSTEADY_SHARE = 0.1
-_DISTURBED_SHARE_MOST = 0.1
 _FEW_SHARE = 0.5
 _COARSE_SHARE = 0.02
 _NAMED = 3
@@ -195,9 +193,9 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
     if not unsteady.total():
         return
     share = {name: unsteady[name] / often for name, often in attempts.items()}
-    often = [say("warmup.often", name=name, share=one) for name, one in share.items() if one > _UNSTEADY_SHARE]
+    often = [say("warmup.often", name=name, share=one) for name, one in share.items() if one > MANY_ATTEMPTS]
     where = say("warmup.where", along=along, often=often) if often else ""
-    worst = sorted((name for name in share if share[name] > _UNSTEADY_SHARE), key=lambda name: -share[name])
+    worst = sorted((name for name in share if share[name] > MANY_ATTEMPTS), key=lambda name: -share[name])
     of_all = _share(unsteady.total(), attempts.total())
     size = "; ".join([say("warmup.size", share=of_all), *_worst({name: share[name] for name in worst})])
     yield remark(
@@ -286,7 +284,7 @@ def _disturbed(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     command = provenance.run_again(data, "--disturbed")
     yield remark(
         "disturbed",
-        serious=too_many or often / attempts > _DISTURBED_SHARE_MOST,
+        serious=too_many or often / attempts > MANY_ATTEMPTS,
         stops=too_many,
         some=often,
         every=attempts,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cadge_harness.errors import UsageError
-from cadge_harness.testbed.meeting import with_addresses
+from cadge_harness.testbed.meeting import address_of, with_addresses
 from cadge_harness.testbed.model import Testbed, TestbedKind
 
 from .conftest import make_testbed
@@ -38,6 +38,23 @@ def managed(testbed: Testbed) -> list[str]:
 def test_names_become_addresses() -> None:
     assert managed(cluster("n1", "n2")) == ["10.0.0.1", "10.0.0.2"]
     assert managed(cluster("10.9.9.9", "n2")) == ["10.9.9.9", "10.0.0.2"]
+
+
+def test_an_address_of_ipv6_is_taken_as_it_is() -> None:
+    assert managed(cluster("fd00::1", "n2")) == ["fd00::1", "10.0.0.2"]
+
+
+def test_of_several_addresses_the_first_ipv4_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(*_: object, **__: object) -> list[tuple[object, ...]]:
+        six, four = socket.AF_INET6, socket.AF_INET
+        return [
+            (six, 1, 6, "", ("fd00::1", 0, 0, 0)),
+            (four, 1, 6, "", ("10.0.0.7", 0)),
+            (four, 1, 6, "", ("10.0.0.8", 0)),
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    assert address_of("n7") == "10.0.0.7"
 
 
 def test_a_name_that_is_known_only_there_stays() -> None:

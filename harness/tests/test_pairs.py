@@ -161,6 +161,22 @@ def test_idle_hosts_of_a_cluster_are_named(catalogue: Catalogue) -> None:
     ]
 
 
+def test_mpirun_reaches_no_host_by_ipv6(catalogue: Catalogue) -> None:
+    """Pairs of the others are planned, and so are layers that the agents start."""
+    site = make_site(3, cores=8)
+    site = replace(site, hosts=(*site.hosts[:2], replace(site.hosts[2], by_v6=True)))
+    raw = {"schema": "cadge.sweep/2", "title": "t", "patterns": [{"pattern": "rpc", "request_bytes": "8B"}]}
+    change = {"layers": ["a-one", "b-two"], "pairs": "all", "places": "between", "waits": "poll", "floors": False}
+    sweep = SweepFile.from_object({**raw, **change, "launches": 1, "duration": "40ms", "twin": "none"}, source="test")
+    plan = make_plan(sweep, catalogue, WORKLOADS, site)
+    refused = {point.subject.setting("hosts.pair"): point.reason for point in plan.points if point.state == "refused"}
+    assert set(refused) == {"h1,h3", "h3,h1", "h2,h3", "h3,h2"}
+    assert set(refused.values()) == {
+        "mpirun does not reach h3 by IPv6: set its cadge_management_address to an IPv4 one"
+    }
+    assert {point.subject.layer for point in plan.points if point.state == "refused"} == {"b-two"}
+
+
 def test_the_sweep_of_health() -> None:
     sweep, _ = read_sweep(SWEEPS / "health.yml", WORKLOADS, set())
     assert (sweep.pairs, sweep.launches, sweep.floors) == ("all", 2, False)

@@ -12,6 +12,7 @@ from cadge_agent.child import Child, say_code
 from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
+from cadge_agent.host.network import with_port
 from cadge_agent.mpirun import mpi_command, mpi_environment, started_by
 from cadge_agent.outcome import outcome, port_taken, step_refused, with_room
 from cadge_agent.output import LeaseOutput, tell_removed
@@ -124,7 +125,7 @@ class _Making:
         self._refuse_what_is_not_built()
         oob = ""
         if len(self.launch["endpoints"]) > 1:
-            oob = f"{self.site.host['management_address']}:{self.site.meeting_port(self.attempt)}"
+            oob = with_port(self.site.host["management_address"], self.site.meeting_port(self.attempt))
         if self.launch["launcher"] == "mpirun":
             argv = mpi_command(self.site, self.launch, programs, oob)
             self.started_by = started_by(self.site)

@@ -19,7 +19,16 @@ from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch
 from cadge_agent.host.kernel import KernelValues
-from cadge_agent.host.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
+from cadge_agent.host.network import (
+    address_of,
+    device_of,
+    family_of,
+    interface_counters,
+    offloads,
+    rate_of,
+    steal_ns,
+    xdp_attached,
+)
 from cadge_agent.host.quota import throttled_ns
 from cadge_agent.orders import OfProvider, Programs, Report
 from cadge_agent.provider import provider_of, with_provider
@@ -44,11 +53,12 @@ def lending(rights: Sequence[str]) -> list[str]:
 
 def listening(address: str, ports: Iterable[int]) -> socket.socket | None:
     """Listen at the first free of `ports`; None: all are taken. Raises OSError."""
+    own = address_of(address)
     for port in ports:
-        listener = socket.socket()
+        listener = socket.socket(family_of(own))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((address, port))
+            listener.bind((own, port))
             listener.listen(64)
         except OSError as error:
             listener.close()
@@ -89,7 +99,7 @@ class HostSite:
         self._before: Json = {}
         management = None
         with contextlib.suppress(OSError):
-            address = socket.gethostbyname(self.host["management_address"])  # which may be a name
+            address = address_of(self.host["management_address"])  # which may be a name
             management = device_of(address)
         self.node: Json | None = None
         with contextlib.suppress(OSError, ValueError):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from cadge_agent.errors import BadBlockError
 from cadge_agent.faults import fault, said
 from cadge_agent.formats import Block, BlockHost, Fault
-from cadge_agent.host.network import device_of
+from cadge_agent.host.network import address_of, device_of
 from cadge_agent.host.quota import quota
 
 
@@ -58,7 +58,7 @@ def name_faults(host: BlockHost) -> Iterator[Fault]:
     """
     management = host["management_address"]
     try:
-        found = socket.gethostbyname(management)
+        found = address_of(management)
     except OSError as error:
         yield fault(
             "address",
@@ -66,7 +66,7 @@ def name_faults(host: BlockHost) -> Iterator[Fault]:
             "Write it into /etc/hosts there, or set its cadge_management_address in the inventory to an address",
         )
         return
-    if ipaddress.IPv4Address(found).is_loopback:
+    if ipaddress.ip_address(found).is_loopback:
         yield fault(
             "address",
             f"on {host['name']} itself, {management} is {found}, which no other host reaches (/etc/hosts says so, "

@@ -108,17 +108,36 @@ def rate_of(device: str) -> int | None:
     return 0
 
 
+def address_of(name: str) -> str:
+    """Return the address of a host by its name or address: the first IPv4 one, else the first IPv6. Raises OSError."""
+    found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    first = min(found, key=lambda one: one[0] != socket.AF_INET)
+    return str(first[4][0])
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """Return the family of a numeric address."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def with_port(address: str, port: int) -> str:
+    """Return an address or name with a port, as one word."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def device_of(address: str) -> tuple[str, int] | None:
-    """(device, prefix length) of one of this host's IPv4 addresses; None if it is not ours.
+    """(device, prefix length) of one of this host's addresses; None if it is not ours.
 
     Every address of the loopback's network is ours: many systems give their own name 127.0.1.1.
     """
-    wanted = socket.inet_aton(address)
-    for answer in _netlink(22, struct.pack("BBBBi", socket.AF_INET, 0, 0, 0, 0), dump=True):
+    family = family_of(address)
+    wanted = socket.inet_pton(family, address)
+    for answer in _netlink(22, struct.pack("BBBBi", family, 0, 0, 0, 0), dump=True):
         _, length, _, _, index = struct.unpack_from("BBBBi", answer)
         own = _attributes(answer[8:])
         raw = own.get(2, own.get(1, b""))
-        if len(raw) == 4 and (raw == wanted or (wanted[0] == raw[0] == 127)):
+        loops = family == socket.AF_INET and wanted[0] == raw[0] == 127
+        if raw == wanted or loops:
             return socket.if_indextoname(index), length
     return None
 

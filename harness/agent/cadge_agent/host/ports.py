@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cadge_agent.faults import fault
 from cadge_agent.formats import BlockHost, Fault, ReachReport
+from cadge_agent.host.network import address_of, family_of
 from cadge_agent.orders import Target
 from cadge_agent.site import RESERVED_PORTS, listening
 
@@ -32,7 +33,7 @@ def taken_ports(addresses: list[str], first: int, last: int) -> list[int]:
 
 def _is_taken(address: str, port: int) -> bool:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-        with socket.socket(socket.AF_INET, kind) as trial:
+        with socket.socket(family_of(address), kind) as trial:
             if kind == socket.SOCK_STREAM:
                 trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -137,5 +138,5 @@ def own_addresses(host: BlockHost) -> dict[str, str]:
     """Return where others find this host, by the variable of the inventory that says so."""
     found = {"cadge_address": host["address"]}
     with contextlib.suppress(OSError):
-        found["cadge_management_address"] = socket.gethostbyname(host["management_address"])
+        found["cadge_management_address"] = address_of(host["management_address"])
     return found

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteHost:
-    """A host by its name, and the processors that it gives to endpoints; none: nothing is pinned."""
+    """A host by its name, and the processors that it gives to endpoints; none: nothing is pinned.
+
+    by_v6: the other hosts find it at an IPv6 address.
+    """
 
     name: str
     cpus: tuple[int, ...] = ()
+    by_v6: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,9 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
     hosts = testbed.hosts
     return PlanSite(
         name=testbed.name,
-        hosts=tuple(SiteHost(name=host.name, cpus=tuple(host.cpus)) for host in hosts),
+        hosts=tuple(
+            SiteHost(name=host.name, cpus=tuple(host.cpus), by_v6=":" in host.management_address) for host in hosts
+        ),
         shared=str(testbed.kind) == "emulated",
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
         ports=testbed.ports,
@@ -81,6 +87,18 @@ def refuse_place(site: PlanSite, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
     if place == "between" and len(site.hosts) < 2:
         return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host; place between needs two")
+    return None
+
+
+def refuse_launcher(site: PlanSite, launcher: str, cast: Cast) -> Refusal | None:
+    """Return why a launcher cannot start the ranks of a cast on its hosts, or None."""
+    used = hosts_of(cast)
+    if launcher == "direct" or len(used) < 2:
+        return None
+    for host in site.hosts:
+        if host.name in used and host.by_v6:
+            reason = f"{launcher} does not reach {host.name} by IPv6: set its cadge_management_address to an IPv4 one"
+            return Refusal(code=Reason.NODE_LACKS, reason=reason)
     return None
 
 

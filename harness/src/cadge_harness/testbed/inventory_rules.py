@@ -50,17 +50,21 @@ def is_name(text: str) -> bool:
 
 def loops_back(text: str) -> bool:
     """Whether a name or address is each host's own, so that no other host reaches it."""
-    return text.lower() == "localhost" or (is_address(text) and ipaddress.IPv4Address(text).is_loopback)
+    numeric = is_address(text) or is_v6(text)
+    return text.lower() == "localhost" or (numeric and ipaddress.ip_address(text).is_loopback)
 
 
-def _is_ssh_address(text: str) -> bool:
-    if "%" not in text:  # a zone may hold anything
-        try:
-            ipaddress.IPv6Address(text)
-        except ValueError:
-            return is_name(text)
-        return True
-    return False
+def is_v6(text: str) -> bool:
+    """Whether a text is the IPv6 address of one host. A link's own needs a zone, and that may hold anything."""
+    try:
+        found = ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text and not (found.is_multicast or found.is_link_local or found.is_unspecified)
+
+
+def _is_reached(text: str) -> bool:
+    return is_name(text) or is_v6(text)
 
 
 def _is_device(text: str) -> bool:
@@ -101,7 +105,7 @@ _A_DEVICE = "the name of a network device (at most 15 letters, digits, '_', '-' 
 _A_PATH = "an absolute path out of letters, digits and any of / . _ - + = , @"
 _A_PORT = "a port within 1024-65535"
 
-_SshAddress = Annotated[str, _rule(_is_ssh_address)]
+_Reached = Annotated[str, _rule(_is_reached)]
 _Device = Annotated[str, _rule(_is_device)]
 _Cpu = Annotated[int, Field(ge=0, lt=CPUS_MOST)]
 _Port = Annotated[int, Field(ge=1024, le=65535)]
@@ -118,16 +122,16 @@ class HostVariables(BaseModel):
     inventory_hostname: Annotated[str, _rule(is_name)] = Field(
         description=f"{_A_NAME} or an IPv4 address", examples=["n1"]
     )
-    ansible_host: _SshAddress = Field("", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"])
-    ansible_ssh_host: _SshAddress = Field(  # its old name
+    ansible_host: _Reached = Field("", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"])
+    ansible_ssh_host: _Reached = Field(  # its old name
         "", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"]
     )
     cadge_device: _Device = Field(description=_A_DEVICE, examples=["eth0"])
     cadge_address: Annotated[str, _rule(is_address)] = Field(
         description="an IPv4 address of one host, without leading zeros", examples=["10.1.0.1"]
     )
-    cadge_management_address: Annotated[str, _rule(is_name)] = Field(
-        "", description=f"an IPv4 address of one host or {_A_NAME}", examples=["10.0.0.1"]
+    cadge_management_address: _Reached = Field(
+        "", description=f"an IP address of one host or {_A_NAME}", examples=["10.0.0.1"]
     )
     cadge_raw_device: Annotated[str, _rule(lambda text: text == "" or _is_device(text))] = Field(
         "", description=f"{_A_DEVICE}, or empty", examples=["eth1"]
@@ -158,9 +162,6 @@ class HostVariables(BaseModel):
         if self.cadge_raw_device == self.cadge_device:
             text = f"cadge_raw_device must be a link of its own, not cadge_device ({self.cadge_device})"
             raise ValueError(for_example(text, "cadge_device", "cadge_raw_device"))
-        if ":" in self.management_address:
-            text = "cadge_management_address is needed, an IPv4 address, where ansible_host is an IPv6 one"
-            raise ValueError(for_example(text, "cadge_management_address"))
         first, last = self.cadge_port_first, self.cadge_port_last
         if last - first + 1 < PORTS_LEAST:
             text = f"cadge_port_first and cadge_port_last must span at least {PORTS_LEAST} ports, not {first}-{last}"

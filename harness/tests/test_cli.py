@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -347,6 +348,26 @@ def test_a_sweep_warns_where_the_doctor_would(
     output = Output(stderr=None)
     commands_run._say_of(replace(testbeds.local(), kind=kind), output)
     assert [text.startswith(doctor.text) for text in output.problems] == [True] * warned
+
+
+@pytest.mark.parametrize(("free_bytes", "warned"), [(64 << 20, True), (256 << 20, False)])
+def test_little_shared_memory_is_said(free_bytes: int, warned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container has 64 MB of /dev/shm unless it is told otherwise."""
+    monkeypatch.setattr(findings.shutil, "disk_usage", lambda _: SimpleNamespace(free=free_bytes))
+    monkeypatch.setattr(commands_run, "busy", lambda: "")
+    said = [one for one in findings._machine() if one.code == "D42"]
+    assert [one.text.partition(" MB ")[0] for one in said] == ["/dev/shm has 67"] * warned
+    output = Output(stderr=None)
+    commands_run._say_of(testbeds.local(), output)
+    assert output.problems == [f"{one.text}: {one.fix}" for one in said]
+
+
+def test_doctor_looks_where_campaigns_go(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path / "closed")
+    (tmp_path / "closed").mkdir()
+    for results, said in ((tmp_path / "closed/results", ["D13"]), (tmp_path / "results", [])):
+        found = findings.look_at_controller(checkout, results)
+        assert [one.code for one in found if one.code == "D13"] == said
 
 
 def test_how_busy_processors_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

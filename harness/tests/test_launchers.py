@@ -132,6 +132,9 @@ def test_an_endpoint_that_ends_early_says_why() -> None:
     ("reason", "log", "has"),
     [
         ("UCX: No resources are available to initiate the operation", "", True),
+        ("MPI_Win_allocate: MPI_ERR_WIN: invalid window (osc as Open MPI chooses)", "", True),
+        ("libfabric has the provider shm but cannot use it here; it needs some free MiB in /dev/shm", "", True),
+        ("ucp_worker_create: Out of memory", "", True),
         ("endpoint 1 ended early by signal 7 (SIGBUS)", "uct mm: Not enough memory to write 4096 bytes", True),
         ("the launch did not end within 3 ms", "all is well", False),
         (None, "Not enough memory", False),

@@ -33,7 +33,11 @@ _WHY = re.compile(
     r"unknown host|no route|timed out|\berror\b|fatal|fail|abort|terminate called|no resources|out of memory|assert",
     re.IGNORECASE,
 )
-_NO_ROOM = re.compile(r"no resources are available|not enough memory|no space left|bus error", re.IGNORECASE)
+_NO_ROOM = re.compile(
+    r"no resources are available|not enough (?:memory|space)|out of memory|no space left|bus error"
+    r"|mpi_win_allocate: mpi_err_win|in /dev/shm",
+    re.IGNORECASE,
+)
 WHY_MOST = 200
 """Characters of a line of a log that go into a reason."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import answers, inventory_option
+from cadge_cli.options import answers, inventory_option, results_option
 from cadge_cli.output import Output
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
@@ -24,8 +24,9 @@ from cadge_results.command import command
 
 @click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --inventory hosts.yml\n  cadge doctor --json")
 @inventory_option
+@results_option
 @answers
-def doctor(inventory: Path | None, output: Output) -> int:
+def doctor(inventory: Path | None, results: Path | None, output: Output) -> int:
     """Check this machine and the build, or every host of an inventory, side by side; change nothing.
 
     On the hosts of an inventory: login, Python, build, layers, device, address, processors, clock, libraries, ports,
@@ -40,13 +41,13 @@ def doctor(inventory: Path | None, output: Output) -> int:
     native: dict[str, str] = {}
     data: dict[str, JsonValue] = {}
     if inventory is None:
-        found = look(checkout, describe_layers(read_catalogue(checkout), checkout))
+        found = look(checkout, describe_layers(read_catalogue(checkout), checkout), results)
         following = command("run", "--sweep", "smoke")
         native = programs()
         data = {"native_tools": {**native}}
     else:
         testbed = testbeds.resolve("auto", inventory)
-        found = look_at_controller(checkout)
+        found = look_at_controller(checkout, results)
         following = command("run", "--sweep", "smoke", "--inventory", str(inventory))
         if checkout.driver.is_file():  # else there is nothing to bring to them, as was said
             hosts = look_at_hosts(testbed, checkout, output)

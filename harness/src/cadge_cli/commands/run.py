@@ -55,7 +55,7 @@ from cadge_harness.plan.narrow import Narrowing
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
-from cadge_harness.run.findings import busy
+from cadge_harness.run.findings import MORE_MEMORY, busy, little_memory
 from cadge_harness.run.machine_lock import MachineTurn, machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
@@ -358,12 +358,14 @@ def _resumed(
 
 
 def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
-    """Say what there is to know of a testbed, and warn where it is this machine, and that is busy."""
+    """Say what there is to know of a testbed, and warn where it is this machine and lacks time or memory."""
     for note in testbed.notes:
         output.say(note)
     if testbed.kind in testbeds.KINDS and (why := busy()):
         more = say("run.disturbing")
         output.problem(why if output.brief else f"{why}{more}")
+    if testbed.kind is testbeds.TestbedKind.LOCAL and (why := little_memory()):  # emulated hosts have their own
+        output.problem(f"{why}: {MORE_MEMORY}")
 
 
 def _say_if_short(testbed: testbeds.Testbed, plan: Plan, launches: int, output: Output) -> None:

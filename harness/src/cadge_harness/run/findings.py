@@ -29,7 +29,9 @@ from cadge_results.command import command
 
 Level = Literal["ok", "skip", "warn", "fail"]
 
+SHM = Path("/dev/shm")  # noqa: S108 - its size is looked at
 SHM_BYTES_MIN = 256 * 1024**2
+MORE_MEMORY = "mount -o remount,size=1g /dev/shm; of a container: --shm-size=1g"
 DISK_BYTES_MIN = 500 * 1024**2
 BUSY_LOAD_PER_CORE = 0.25
 LOOK_S = 0.3
@@ -48,11 +50,11 @@ class HostFinding:
     fix: str = ""
 
 
-def look(checkout: Checkout, catalogue: Catalogue) -> list[HostFinding]:
-    """Return everything that was found, in the order of a campaign's life."""
+def look(checkout: Checkout, catalogue: Catalogue, results: Path | None = None) -> list[HostFinding]:
+    """Return everything that was found, in the order of a campaign's life. results: the user's folder of campaigns."""
     return [
         *_programs(),
-        *_checkout(checkout),
+        *_checkout(checkout, results),
         *_outside_programs(needed_programs(checkout)),
         *_layers(checkout, catalogue),
         *_testbed(),
@@ -62,9 +64,9 @@ def look(checkout: Checkout, catalogue: Catalogue) -> list[HostFinding]:
     ]
 
 
-def look_at_controller(checkout: Checkout) -> list[HostFinding]:
+def look_at_controller(checkout: Checkout, results: Path | None = None) -> list[HostFinding]:
     """Return what matters of a machine that measures on other hosts, and brings them its build."""
-    return [*_programs(), *_checkout(checkout)]
+    return [*_programs(), *_checkout(checkout, results)]
 
 
 def _programs() -> Iterator[HostFinding]:
@@ -85,7 +87,7 @@ def _programs() -> Iterator[HostFinding]:
         yield HostFinding(code="D03", level=level, text=text, fix="" if path else f"apt install {package}")
 
 
-def _checkout(checkout: Checkout) -> Iterator[HostFinding]:
+def _checkout(checkout: Checkout, results: Path | None) -> Iterator[HostFinding]:
     yield HostFinding(code="D10", level="ok", text=f"checkout {checkout.root}")
     for folder in (checkout.root, checkout.build):
         if folder.is_dir() and writable_by_others(folder):
@@ -96,7 +98,7 @@ def _checkout(checkout: Checkout) -> Iterator[HostFinding]:
         yield from _patterns(checkout)
     else:
         yield HostFinding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix="make build")
-    folder = checkout.campaigns
+    folder = (results or checkout.campaigns).absolute()
     while not folder.is_dir():
         folder = folder.parent
     if not os.access(folder, os.W_OK):
@@ -215,11 +217,8 @@ def _machine() -> Iterator[HostFinding]:
     if soft != resource.RLIM_INFINITY and soft < 64 * 1024**2:
         text = f"locked memory is limited to {soft // 1024} KiB; RDMA devices need more"
         yield HostFinding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
-    shm = Path("/dev/shm")  # noqa: S108 - its size is looked at
-    size = shutil.disk_usage(shm).free if shm.is_dir() else 0
-    if size < SHM_BYTES_MIN:
-        text = f"{shm} has {size / 1e6:.0f} MB free; shared-memory layers need more"
-        yield HostFinding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
+    if text := little_memory():
+        yield HostFinding(code="D42", level="warn", text=text, fix=MORE_MEMORY)
 
 
 def _kernel_left(folder: Path) -> Iterator[HostFinding]:
@@ -236,6 +235,14 @@ def _kernel_left(folder: Path) -> Iterator[HostFinding]:
             old = ", ".join(f"{name} (was {value})" for name, _, _, value in found["values"])
             text = f"campaign {found['campaign']} was killed, and its values of the kernel are still set: {old}"
             yield HostFinding(code="D43", level="warn", text=text, fix=command("testbed", "restore", found["campaign"]))
+
+
+def little_memory() -> str:
+    """Return why layers may not get the shared memory that they want on this machine; "" where there is enough."""
+    free_bytes = shutil.disk_usage(SHM).free if SHM.is_dir() else 0
+    if free_bytes >= SHM_BYTES_MIN:
+        return ""
+    return f"{SHM} has {free_bytes / 1e6:.0f} MB free, and layers over MPI, UCX and libfabric may want more"
 
 
 def busy() -> str:

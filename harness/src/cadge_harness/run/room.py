@@ -31,7 +31,7 @@ def check_room(results: Path, testbed: Testbed, *, stored_bytes: int, carried_by
     if testbed.kind is not TestbedKind.CLUSTER:
         # a login to an emulated host asks the accounts for the home, this machine's own processes ask HOME
         home = Path.home() if testbed.kind is TestbedKind.LOCAL else Path(pwd.getpwuid(os.geteuid()).pw_dir)
-        _check_writable(home / OF_HOSTS, "hosts of this machine keep what they run there")
+        _check_writable(home / OF_HOSTS, "hosts of this machine keep there what they run: set HOME to another")
         folder = _existing(home / OF_HOSTS)
         needs[folder] = needs.get(folder, 0) + len(testbed.hosts) * carried_bytes
     for folder, bytes_needed in needs.items():

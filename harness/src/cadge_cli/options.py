@@ -88,7 +88,7 @@ inventory_option = click.option(
     "--inventory",
     type=click.Path(path_type=Path),
     envvar=["CADGE_INVENTORY", "INVENTORY"],
-    help="An Ansible inventory with a group `cadge`: a cluster (see: cadge testbed example).",
+    help="Ansible inventory of a cluster, with a group `cadge` (see `cadge testbed example`).",
 )
 
 
@@ -100,8 +100,8 @@ testbed_options = together(
         show_default=True,
         metavar="auto|local|emulated|slurm[:DEVICE]",
         envvar=["CADGE_TESTBED", "TESTBED"],
-        help="Hosts: this machine (local), network namespaces on it (emulated), or the nodes of the Slurm allocation "
-        "(slurm), with their data device; auto: slurm in an allocation, else emulated where that works.",
+        help="Hosts: local (this machine), emulated (network namespaces on it) or slurm (nodes of the allocation, with "
+        "their data device). auto: slurm in an allocation, else emulated where possible.",
     ),
     inventory_option,
 )
@@ -234,8 +234,8 @@ trace_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     envvar="CADGE_TRACE",
-    help="Replay the log of a web server (Common Log Format or Combined, also packed with gzip), with a sweep "
-    "of the pattern press. Nothing of it is kept but lengths and the order of requests.",
+    help="Replay a web server's log (Common or Combined Log Format, plain or gzip) in a sweep of the pattern press. "
+    "Only lengths and the order of requests are kept.",
 )
 looks_option = click.option(
     "--looks",
@@ -261,7 +261,7 @@ sweep_options = together(
         multiple=True,
         metavar="NAMES",
         envvar=["CADGE_LAYERS", "LAYERS"],
-        help='Only these layers, e.g. "sockets-tcp native-ucx"; "all" measures those too that the sweep leaves out.',
+        help='Only these layers, e.g. "sockets-tcp native-ucx"; "all": also those that the sweep leaves out.',
     ),
     click.option(
         "--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Seed of the random order of launches."
@@ -276,15 +276,15 @@ queue_option = click.option(
     "--queue/--no-queue",
     default=True,
     envvar="CADGE_QUEUE",
-    help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the "
-    "reports of both say so.",
+    help="Wait for another sweep on this machine, or measure beside it: both then disturb each other, and both "
+    "reports say so.",
 )
 _report_option = click.option("--report/--no-report", default=True, help="Make the report at the end.")
 _tune_option = click.option(
     "--tune/--no-tune",
     default=False,
     envvar=["CADGE_TUNE", "TUNE"],
-    help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
+    help="Tune the nodes during the campaign, and restore them (needs root there).",
 )
 
 
@@ -317,13 +317,13 @@ asking_options = gathered(
         "--launches",
         metavar="N",
         envvar="CADGE_LAUNCHES",
-        help="How often each point is measured, by fresh processes, e.g. 9, and no more often; the budget grows too.",
+        help="Launches of each point, in fresh processes, e.g. 9. The budget grows to fit.",
     ),
     click.option(
         "--duration",
         metavar="TIME",
         envvar="CADGE_DURATION",
-        help="How long each point is measured, e.g. 100ms; without --budget there is no budget then.",
+        help="Measured time of each launch at a point, e.g. 100ms. Without --budget, there is no time limit.",
     ),
     places_option("those of the sweep"),
     click.option(

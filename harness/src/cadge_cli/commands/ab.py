@@ -49,10 +49,20 @@ EXIT_CODES = (
     "  130  stopped by Ctrl-C; `cadge resume` continues"
 )
 SIDES = ("A", "B")
+KINDS = (
+    "\b\nA and B are two of a kind:\n"
+    "  REVISION, FOLDER    git revisions of this checkout, or folders of sources\n"
+    "  provider:NAME       builds of a library, from `cadge provider list`\n"
+    "  KEY=VALUE           an option of the layer, from `cadge layers LAYER`\n"
+    "  env.NAME=VALUE      a variable that the library reads\n"
+    "  kernel.NAME=VALUE   a value of the kernel, restored after each launch\n"
+    "  default             the layer without the setting\n\n"
+)
 
 
 @click.command(
-    epilog=EXAMPLES
+    epilog=KINDS
+    + EXAMPLES
     + "  cadge ab main HEAD\n"
     + "  cadge ab main . --layers native-ucx,am-ucx --fail-on slower:5%\n"
     + "  cadge ab main HEAD --format markdown -o comparison.md\n"
@@ -75,8 +85,8 @@ SIDES = ("A", "B")
     envvar=["CADGE_LAYERS", "LAYERS"],
     help='Layers to measure, e.g. "native-ucx,sockets-tcp"; default: native-ucx.',
 )
-@click.option("--cc", multiple=True, metavar="COMPILER", help="Compile with it; given twice: A with the first.")
-@click.option("--cflags", multiple=True, metavar="FLAGS", help="Compile with these too; given twice: A with the first.")
+@click.option("--cc", multiple=True, metavar="COMPILER", help="Compiler; given twice, the first is for A.")
+@click.option("--cflags", multiple=True, metavar="FLAGS", help="More compiler flags; given twice, the first are for A.")
 @margin_option
 @fail_on_option
 @click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
@@ -100,22 +110,16 @@ def ab(
     how: MeasureOptions,
     output: Output,
 ) -> int:
-    """Compare two revisions of Cadge, two providers or two settings: measure both in turns, and say what changed.
+    """Compare two revisions of Cadge, two providers or two settings, measured in turns.
 
-    Each layer runs once as A and once as B in each round of one campaign, so what the machine does meanwhile cancels.
-    After 9, 12, 18 and 30 launches, what is decided is measured no more (--looks).
+    Each round of one campaign runs each layer once as A and once as B, so drift of the machine cancels. After 9, 12, 18
+    and 30 launches, comparisons that are decided stop (--looks).
 
-    A and B are two git revisions of this checkout, or folders of sources, which are taken as they are. Driver and
-    layers are built in one place, so equal code gives equal bytes. A layer that is the same byte for byte is not
-    compared; one of them runs twice as an A/A control. A layer that one side lacks is a row that says why.
+    A layer with the same bytes on both sides is not compared; one of them runs twice as an A/A control. A layer that
+    one side lacks is listed with the reason.
 
-    Or A and B are two builds of a library, provider:NAME, as `cadge provider list` shows them. Or they are two settings
-    of the layers, KEY=VALUE: an option that `cadge layers LAYER` shows, env.NAME, a variable of the library, or a value
-    of the kernel, as in kernel.net.ipv4.tcp_rmem="4096 8192 16384", set for each launch and restored after it.
-    `default` stands for a layer without the setting.
-
-    The campaign is stored as any other: `cadge resume`, `cadge report` and `cadge publish` take it, and `cadge compare`
-    makes this comparison again.
+    `cadge resume`, `cadge report` and `cadge publish` take the campaign as any other. `cadge compare` repeats the
+    comparison.
     """
     wanted, share = fail_on_of(fail_on), margin_of(margin)
     request = read_request(SWEEP, looks=looks, asked=asked)

@@ -52,8 +52,8 @@ fail_on_option = click.option(
     "--fail-on",
     multiple=True,
     metavar="WHAT",
-    help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), undecided, refused, or "
-    "missing in the second. Exit with 5 where verdicts are withheld, as that answers neither.",
+    help="Exit with 8 if a cell is slower, faster (also by a least share: slower:5%), undecided, refused or missing in "
+    "the second. Exit with 5 if verdicts are withheld.",
 )
 
 

@@ -112,21 +112,19 @@ def export(
 ) -> int:
     """Write a campaign's figures, or what was fitted to them: to stdout, or with -o to a file.
 
-    `csv`, `jsonl` (a record a line) and `parquet` hold one table: `cells` has a row for every planned point, the others
-    what was stored before any estimate; `cadge query --tables` says what their columns hold. Parquet needs the extra
-    `queries` (DuckDB), and -o.
+    `csv`, `jsonl` (a record a line) and `parquet` hold one table. `cells` has a row for every planned point, the others
+    hold what was stored; `cadge query --tables` explains their columns. Parquet needs -o and the extra `queries`
+    (DuckDB).
 
-    `svg`, `pdf` and `png` write each figure of the report as a file of its own, for a paper or for slides; without -o
-    they list them. Beside NAME.svg lies NAME.csv with the numbers that it shows, and FIGURES.md says what each is, in
-    the report's words. Colours are the light theme's, on white. The same records give the same SVG; a PDF and a PNG
-    have their text in a font of this machine.
+    `svg`, `pdf` and `png` write each figure of the report to a file, in its light colours on white; without -o they
+    list the figures. NAME.csv has the numbers of NAME.svg, and FIGURES.md explains each figure. The same records give
+    the same SVG. PDF and PNG use a font of this machine.
 
     `ablation` is the table of a sweep ablate-NAME: what each optimisation of a layer is worth.
 
-    `loggp` has the LogGP parameters (JSON), and `simgrid` a platform file for simulations of your own: a network whose
-    links have the rate, and half of the latency, that LogGP found for messages of --bytes. `scale` predicts traffic
-    among more endpoints than there are: the closed form knows of endpoints alone, a simulation by SimGrid also of the
-    network between them. Nothing is measured.
+    `loggp` has the LogGP parameters (JSON). `simgrid` is a platform file for SimGrid: links have the rate, and half of
+    the latency, that LogGP found for messages of --bytes. `scale` predicts traffic among more endpoints: in closed form
+    from the endpoints alone, and by SimGrid with the network between them. Nothing is measured.
     """
     if kind not in FIGURES:
         out = writable(out)

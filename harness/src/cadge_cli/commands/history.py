@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
-    "  0  told; whether changes were found stands in the answer\n"
+    "  0  answered, with or without changes\n"
     "  2  an option is wrong\n"
     "  5  there are fewer than two campaigns, or no two have a comparable cell"
 )

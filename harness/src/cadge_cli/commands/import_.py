@@ -81,9 +81,9 @@ def import_(
 ) -> int:
     """Add results of other tools to a report: FORMAT is osu, ucx_perftest, fabtests or imb.
 
-    A report shows it, marked imported: without an interval, without a verdict, and never ranked, for nobody knows how
-    many runs stand behind it, or what else the machine did. Half round trips are kept as such, and compared whole.
-    The campaign's own files are not touched; the same file is imported once, and --remove takes it back.
+    A report marks them as imported. They have no interval, verdict or rank, as nobody knows how many runs are behind
+    them, or what else the machine did. Half round trips are stored as such, and compared whole. The campaign's own
+    files are not touched. A file is imported once; --remove takes it back.
     """
     found = opened(results, campaign)
     if remove is not None or listed:

@@ -64,13 +64,13 @@ _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look", "power")
 @click.option(
     "--pilot",
     is_flag=True,
-    help="Measure the baseline's closed loop at each point whose load can be a rate, in a small campaign, and propose "
-    "one absolute rate for all layers: half of the least.",
+    help="Measure how fast the baseline's closed loop is at each point, in a small campaign. Propose half of the least "
+    "rate for all layers.",
 )
 @click.option(
     "--power",
     is_flag=True,
-    help="Show which differences would be found with which probability, from this testbed's stored campaigns.",
+    help="Show how likely differences of each size would be found, from this testbed's stored campaigns.",
 )
 @queue_option
 @click.option(

@@ -115,12 +115,12 @@ def publish(
 ) -> int:
     """Put campaigns into a static site: reports, raw data, checksums, schemas, citation, an archive for a paper.
 
-    Names of hosts, users, home folders, jobs, devices, addresses and e-mail are replaced everywhere, as far as their
-    form or the campaign tells them, and what is replaced is shown first; numbers stay. What programs printed and users
-    typed stays at home: logs, commands, PATH; --with-logs publishes it. Exit code 10, and nothing is published, where
-    a name or one of the known forms of secrets is left. A layer whose
-    file says `publish: no` goes without its figures. What is in the site stays; a run that is there is updated.
-    --preview serves a site to this machine, and --retract marks one of its runs as not to be relied on.
+    Cadge replaces names of hosts, users, home folders, jobs, devices, addresses and e-mail, and shows them first. It
+    finds them by their form or in the campaign; numbers stay. Logs, typed commands and PATH are left out; --with-logs
+    adds them. If a name or a known form of secret is left, Cadge publishes nothing (exit code 10). A layer whose file
+    says `publish: no` goes without its figures.
+
+    Other runs of the site stay; the same run is updated.
     """
     from cadge_analysis.publish import excerpt
     from cadge_analysis.publish.cite import authors_of

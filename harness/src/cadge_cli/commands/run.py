@@ -125,8 +125,8 @@ def run(
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues.
 
-    A sweep ablate-NAME measures layers as they are and with each optimisation off, and ends with a table of what each
-    is worth; `cadge export --format ablation` prints that of a stored campaign.
+    A sweep ablate-NAME measures layers as they are and with each optimisation off. It ends with a table of what each
+    is worth, which `cadge export --format ablation` prints again.
     """
     only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
@@ -243,12 +243,12 @@ def measure(
 @click.option(
     "--failed",
     is_flag=True,
-    help="Repeat launches with failed or unsound attempts; the earlier records stay aside.",
+    help="Repeat launches with failed or unsound attempts. The earlier records are kept.",
 )
 @click.option(
     "--disturbed",
     is_flag=True,
-    help="Repeat the launches that other work on the machine disturbed, in the same way.",
+    help="Repeat launches that other work on the machine disturbed, likewise.",
 )
 @fail_on_option
 @measuring_options
@@ -256,9 +256,9 @@ def measure(
 def resume(
     campaign: str, failed: bool, disturbed: bool, fail_on: tuple[str, ...], how: MeasureOptions, output: Output
 ) -> int:
-    """Make the missing launches of a campaign by the same plan; with --failed or --disturbed, such launches too.
+    """Run the missing launches of a campaign by the same plan; with --failed or --disturbed, repeat such launches.
 
-    A campaign of `cadge ab` ends with its comparison again, and --fail-on is for such a one.
+    A campaign of `cadge ab` ends with its comparison; --fail-on is for such a campaign.
     """
     checkout = find_checkout()
     wanted = fail_on_of(fail_on)

@@ -61,9 +61,9 @@ def submit(
 ) -> int:
     """Submit a sweep as a Slurm job: `cadge run` on the nodes that the job gets, with all processors of each.
 
-    Options that are not listed here are those of `cadge run` (of `cadge resume` with --resume). Before the job's time
-    is over it stops, with exit code 6; `cadge submit --resume last` continues. Home and checkout must be seen by the
-    job's first node, where `cadge run` starts; the other nodes need nothing of it.
+    All other options are those of `cadge run` (with --resume, of `cadge resume`). The job stops before its time is
+    over, with exit code 6; `cadge submit --resume last` continues. The job's first node must see home and checkout;
+    the other nodes need neither.
     """
     from cadge_cli.commands import run as of_run
 

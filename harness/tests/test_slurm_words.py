@@ -12,7 +12,9 @@ import pytest
 from cadge_cli.commands.submit import _seconds
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import find_checkout
+from cadge_harness.run import ansible_io
 from cadge_harness.testbed import slurm
+from cadge_results.formats.event import TaskFailed
 
 sys.path.insert(0, str(find_checkout().root / "harness/agent"))
 
@@ -181,3 +183,29 @@ def test_the_only_device_is_taken() -> None:
         slurm._only_device([two])
     with pytest.raises(UsageError, match="no network device in common"):
         slurm._only_device([one, none])
+
+
+NODES = """\
+NodeName=zz1 Arch=x86_64 CoresPerSocket=1 NodeAddr=192.0.2.1 NodeHostName=h1 Version=22.05.8 OS=Linux
+NodeName=zz2 Arch=x86_64 CoresPerSocket=1 NodeAddr=zz2 NodeHostName=zz2 Version=22.05.8 OS=Linux
+"""
+
+
+def test_a_node_whose_name_leads_nowhere_is_found_where_slurm_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "_is_known", lambda name: name in {"n1", "192.0.2.1"})
+    monkeypatch.setattr(slurm, "_program", lambda name: name)
+    monkeypatch.setattr(slurm, "_run", lambda argv: "\n".join(NODES.splitlines()[: len(argv[-1].split(","))]))
+    assert slurm._addresses(["n1"]) == {}
+    assert slurm._addresses(["n1", "zz1"]) == {"zz1": {"cadge_management_address": "192.0.2.1"}}
+    with pytest.raises(UsageError, match=r"node zz2: this machine cannot look up its name, .* --exclude=zz2"):
+        slurm._addresses(["n1", "zz1", "zz2"])
+
+
+@pytest.mark.parametrize("said", ["srun: error: Slurm job 3 has expired", "srun: error: Invalid job id specified"])
+def test_a_job_that_ended_is_said_once(said: str) -> None:
+    failed = [
+        TaskFailed(event="failed", host=host, task="Remove the folder", message=f"No start of json char: {said}")
+        for host in ("h1", "h2")
+    ]
+    (one,) = {ansible_io.sentence(failure) for failure in failed}
+    assert one.startswith("Slurm has ended the job, and its hosts are gone; continue in another one: ")

@@ -90,14 +90,14 @@ def _srun(wanted: RankPlan) -> list[str]:
     return [*step_options(os.environ.get("SLURM_JOB_ID", ""), each, mpi="pmix"), "--kill-on-bad-exit=1"]
 
 
-def _of_srun(_wanted: RankPlan) -> dict[str, str]:
+def _of_slurm(_wanted: RankPlan | None = None) -> dict[str, str]:
     return {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
 
 
 LAUNCHERS = (
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, _of_open_mpi),
     Launcher("HYDRA", "PMI_RANK", _hydra, _of_hydra),
-    Launcher("slurm", "SLURM_PROCID", _srun, _of_srun, "SLURM_*"),
+    Launcher("slurm", "SLURM_PROCID", _srun, _of_slurm, "SLURM_*"),
 )
 
 
@@ -115,7 +115,7 @@ def _asked(program: str, environment: Mapping[str, str]) -> Launcher:
     try:
         done = subprocess.run(
             [program, "--version"],
-            env=environment,
+            env={**environment, **_of_slurm()},  # srun 24.11 reads its configuration even then
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -45,7 +45,12 @@ KillWait=5
 NodeName={names} CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
+CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=yes\n"
+CONTROLLERS = ("cpuset", "memory", "devices", "freezer")
+MOUNT_CGROUPS = "mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup\n" + "\n".join(
+    f"mkdir /sys/fs/cgroup/{one} && mount -t cgroup -o {one} cgroup /sys/fs/cgroup/{one}" for one in CONTROLLERS
+)
+REMOVE_CGROUPS = "find /sys/fs/cgroup/*/slurm_$(hostname) -depth -type d -exec rmdir {} +"
 
 
 def lacks() -> str:
@@ -57,12 +62,21 @@ def lacks() -> str:
     return f"needs Debian's slurmctld, slurmd and munge; {', '.join(missing)} missing" if missing else ""
 
 
+def lacks_cgroup() -> str:
+    """Return why Slurm cannot keep steps on processors here, empty where it can: hosts have no systemd to ask."""
+    hierarchies = dict(line.split()[:2] for line in Path("/proc/cgroups").read_text().splitlines()[1:])
+    missing = [one for one in CONTROLLERS if hierarchies.get(one, "0") == "0"]
+    return f"control groups of version 1 are not mounted here: {', '.join(missing)}" if missing else ""
+
+
 class SlurmCluster:
     """The hosts, from `with` on. `folder`: seen by all of them; `home`: the user's, shared or not."""
 
-    def __init__(self, folder: Path, hosts: int = 2, *, cpus: int = 2, shared_home: bool = True) -> None:
-        """Describe it. cpus: of each node, as Slurm counts them."""
-        self.folder, self.count, self.cpus = folder, hosts, cpus
+    def __init__(
+        self, folder: Path, hosts: int = 2, *, cpus: int = 2, shared_home: bool = True, cgroup: bool = False
+    ) -> None:
+        """Describe it. cpus: of each node, as Slurm counts them. cgroup: steps are kept on the job's processors."""
+        self.folder, self.count, self.cpus, self.cgroup = folder, hosts, cpus, cgroup
         self.home = folder / "home" if shared_home else Path("/run/home")
 
     def __enter__(self) -> Self:
@@ -82,11 +96,18 @@ class SlurmCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.cgroup:  # they outlive the host, which is a namespace
+            for name in self.names:
+                self.root(name, f"kill -KILL $(cat /run/slurmd.pid); {REMOVE_CGROUPS}")
         testbeds.down()
 
     def _prepare(self, name: str, key: Path) -> None:
         names = f"{self.names[0]}" if self.count == 1 else f"h[1-{self.count}]"
         conf = CONF.format(first=self.names[0], names=names, cpus=self.cpus)
+        more = ""
+        if self.cgroup:
+            conf = conf.replace("task/none", "task/cgroup").replace("proctrack/linuxproc", "proctrack/cgroup")
+            more = MOUNT_CGROUPS
         script = f"""
             set -e
             umask 022
@@ -102,6 +123,7 @@ class SlurmCluster:
             install -d -o munge -g munge /run/munge-log
             setpriv --reuid munge --regid munge --clear-groups munged --key-file=/run/munge/key \\
                 --log-file=/run/munge-log/log --pid-file=/run/munge/pid --seed-file=/run/munge/seed
+            {more}
         """
         self.root(name, script)
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from cluster import SlurmCluster
+from cluster import SlurmCluster, lacks_cgroup
 from conftest import MakeCluster
 
 from cadge_results import Campaign, Store
@@ -17,8 +18,12 @@ from cadge_results import Campaign, Store
 pytestmark = pytest.mark.long
 
 CADGE = Path(sys.executable).with_name("cadge")
+MADE = (0, 1)
+"""Exit codes of a campaign of which no launch is missing: beside other work an attempt of a floor may be unsound."""
 LAYERS = '--layers "sockets-tcp mpi-p2p"'
-RUN = f"{CADGE} run --testbed slurm:data0 --sweep smoke {LAYERS} --results results --no-report"
+OF_MPI = "--layers mpi-p2p"
+WHERE = "--testbed slurm:data0 --results results --no-report"
+RUN = f"{CADGE} run {WHERE} --sweep smoke {LAYERS}"
 
 PLACES = "SELECT DISTINCT place FROM attempts WHERE status = $$valid$$ AND place IS NOT NULL"
 
@@ -35,13 +40,33 @@ def valid(campaign: Campaign) -> set[str]:
     return {one.point.subject.layer for one in outcomes if one.point.subject.kind == "layer"}
 
 
-def await_end(cluster: SlurmCluster, job: int, within_s: int = 240) -> str:
-    """Wait until a job has ended; returns its exit code, as scontrol shows it."""
+def launches_of(cluster: SlurmCluster) -> dict[str, bytes]:
+    """Return what is stored of each launch."""
+    return {path.name: path.read_bytes() for path in cluster.home.glob("results/*/launches/*.json")}
+
+
+def await_launches(cluster: SlurmCluster, count: int = 1, within_s: int = 90) -> None:
+    """Wait until so many launches are stored."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until and len(launches_of(cluster)) < count:
+        time.sleep(0.2)
+    assert len(launches_of(cluster)) >= count
+
+
+def log_of(cluster: SlurmCluster, job: int) -> str:
+    """Return what a submitted job has printed."""
+    return (cluster.home / f"cadge-{job}.log").read_text()
+
+
+def await_end(cluster: SlurmCluster, job: int, within_s: int = 240) -> tuple[str, str]:
+    """Wait until a job has ended; returns its state and its exit code, as scontrol shows them."""
     until = time.monotonic() + within_s
     while time.monotonic() < until:
         shown = cluster.root(cluster.names[0], f"scontrol show job {job}")
         if not any(state in shown for state in ("PENDING", "RUNNING", "COMPLETING")):
-            return shown.partition("ExitCode=")[2].partition(":")[0]
+            found = re.search(r"JobState=(\w+).*ExitCode=(\d+):", shown, re.DOTALL)
+            assert found, shown
+            return found[1], found[2]
         time.sleep(0.5)
     raise AssertionError(shown)
 
@@ -57,7 +82,8 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
         assert campaign.meta.testbed.hosts == ("h1", "h2")
         ends = {end.host for record in campaign.launches() for end in record.launch.endpoints}
         assert ends == {"h1", "h2"}
-        assert {record.started_by for record in campaign.launches()} == {"", "slurm 22.05.8, srun"}
+        version = cluster.user("srun --version")[1].split()[-1]
+        assert {record.started_by for record in campaign.launches()} == {"", f"slurm {version}, srun"}
         assert not [path for path in cluster.home.glob(".cache/cadge/*") if path.is_dir()]
         assert cluster.root("h2", "pgrep -f '[a]gent.pyz' || true") == ""
 
@@ -72,52 +98,128 @@ def test_four_nodes_of_one_processor_without_a_shared_home(make_cluster: MakeClu
         assert json.loads(said) == [{"place": "between"}], "one processor holds no two endpoints that poll"
 
 
-def test_a_stopped_job_is_continued_by_another(make_cluster: MakeCluster) -> None:
+SLOW = """\
+schema: cadge.sweep/2
+title: Two minutes, however fast the machine is
+topic: overview
+layers: sockets-tcp
+baseline: sockets-tcp
+places: [within, between]
+waits: poll
+patterns:
+  - {pattern: rpc, request_bytes: [8B, 64B], depth: 1}
+launches: 12
+seed: 1
+duration:
+  default: 500ms
+"""
+
+
+@pytest.mark.timeout(600)
+def test_jobs_that_are_too_short_make_the_campaign_one_after_the_other(make_cluster: MakeCluster) -> None:
+    """The first is killed at its limit, without a word to Cadge; the next is told to stop; nothing is lost."""
     with make_cluster(2) as cluster:
-        words = RUN.partition(" run ")[2]
-        code, said = cluster.user(f"{CADGE} submit --time 30 {words} --launches 6")
+        (cluster.home / "slow.yml").write_text(SLOW)
+        (cluster.home / "slow.yml").chmod(0o644)
+        code, said = cluster.user(f"{CADGE} submit --time 3 --sbatch --signal=B:CONT@1 {WHERE} --sweep slow.yml")
         assert (code, said.splitlines()[0]) == (0, "job 1 is submitted"), said
-        until = time.monotonic() + 90
-        while time.monotonic() < until and not list(cluster.home.glob("results/*/launches/*.json")):
-            time.sleep(0.5)
-        cluster.root("h1", "scancel --signal=TERM --batch 1")
-        assert await_end(cluster, 1) == "6", (cluster.home / "cadge-1.log").read_text()
-        begun = {path.name: path.read_bytes() for path in cluster.home.glob("results/*/launches/*.json")}
-        assert begun
-        code, said = cluster.user(f"{CADGE} submit --resume last --time 30 {words.replace('--sweep smoke', '')}")
+        await_launches(cluster)
+        cluster.root("h1", "scontrol update jobid=1 timelimit=1")
+        assert await_end(cluster, 1)[0] == "TIMEOUT", log_of(cluster, 1)
+        begun = launches_of(cluster)
+        code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE} --launches 3")
         assert code == 2, "options of a new campaign are none of resume's"
-        where = "--testbed slurm:data0 --results results --no-report"
-        code, said = cluster.user(f"{CADGE} submit --resume last --time 30 {where}")
+        codes: list[int] = []
+        while (not codes or codes[-1] not in MADE) and len(codes) < 5:
+            code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE}")
+            assert code == 0, said
+            job = 2 + len(codes)
+            if job == 2:
+                await_launches(cluster, len(begun) + 1)
+                cluster.root("h1", "scontrol update jobid=2 timelimit=2")
+            codes.append(int(await_end(cluster, job)[1]))
+            after = launches_of(cluster)
+            assert {name: after[name] for name in begun} == begun, "nothing is lost or made twice"
+            begun = after
+        assert codes[0] == 6, log_of(cluster, 2)
+        assert set(codes[1:-1]) <= {6}
+        assert codes[-1] in MADE, log_of(cluster, 1 + len(codes))
+        assert not stored(cluster).missing_launch_ids()
+
+
+def test_a_campaign_waits_for_the_nodes_that_it_began_on(make_cluster: MakeCluster) -> None:
+    with make_cluster(4) as cluster:
+        (cluster.home / "slow.yml").write_text(SLOW.replace("launches: 12", "launches: 1"))
+        (cluster.home / "slow.yml").chmod(0o644)
+        words = f"{WHERE} --sweep slow.yml"
+        cluster.user(f"{CADGE} submit --time 3 {words} --sbatch --nodelist=h2,h4")
+        await_launches(cluster)
+        cluster.root("h1", "scancel --signal=TERM --batch 1")
+        assert await_end(cluster, 1)[1] == "6", log_of(cluster, 1)
+        code, said = cluster.user(f"salloc -N2 --exclusive --nodelist=h1,h3 {CADGE} resume {WHERE}")
+        assert code == 2, said
+        assert "this campaign began on h2, h4, and the testbed has h1, h3" in said
+        code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE}")
         assert code == 0, said
-        assert await_end(cluster, 2) == "0", (cluster.home / "cadge-2.log").read_text()
-        campaign = stored(cluster)
-        assert not campaign.missing_launch_ids()
-        after = {path.name: path.read_bytes() for path in cluster.home.glob("results/*/launches/*.json")}
+        assert int(await_end(cluster, 3)[1]) in MADE, log_of(cluster, 3)
+        assert stored(cluster).meta.testbed.hosts == ("h2", "h4")
+        assert not stored(cluster).missing_launch_ids()
+
+
+def test_a_campaign_outlives_slurms_controller_and_its_own(make_cluster: MakeCluster) -> None:
+    with make_cluster(2) as cluster:
+        resume = f"{CADGE} resume {WHERE}"
+        with cluster.start(
+            f"salloc -N2 --exclusive sh -c '{RUN.replace(LAYERS, OF_MPI)} --launches 8; {resume}'"
+        ) as run:
+            await_launches(cluster)
+            cluster.root("h1", "kill -KILL $(cat /run/slurmctld.pid)")
+            time.sleep(3)
+            cluster.root("h1", "slurmctld")
+            await_launches(cluster, len(launches_of(cluster)) + 4)
+            cluster.root("h1", "kill -KILL $(pgrep -f '[c]adge run --testbed' | tail -n 1)")
+            begun = launches_of(cluster)
+            said, _ = run.communicate(timeout=240)
+        assert run.returncode in MADE, said
+        assert "Killed" in said
+        after = launches_of(cluster)
         assert {name: after[name] for name in begun} == begun
+        assert all(record.status == "done" for record in stored(cluster).launches())
+        assert not stored(cluster).missing_launch_ids()
+        for host in cluster.names:
+            assert cluster.root(host, "pgrep -f '[a]gent.pyz|[c]adge-driver' || true") == ""
+
+
+@pytest.mark.skipif(bool(lacks_cgroup()), reason=lacks_cgroup())
+def test_a_launch_runs_where_the_steps_control_group_lets_it(make_cluster: MakeCluster) -> None:
+    with make_cluster(2, cgroup=True) as cluster:
+        code, said = cluster.user(f"salloc -N2 {RUN}")
+        assert code in MADE, said
+        (one,) = {tuple(node.cores["allowed"]) for node in stored(cluster).nodes()}
+        assert len(one) == 1, "the job has one processor of each node, and its steps are kept on it"
+        assert {end.cpus for record in stored(cluster).launches() for end in record.launch.endpoints} == {one}
+        assert all(record.status == "done" for record in stored(cluster).launches())
 
 
 def test_a_node_that_goes_costs_no_finished_launch(make_cluster: MakeCluster) -> None:
     with make_cluster(2) as cluster:
-        with cluster.start(f"salloc -N2 --exclusive {RUN} --launches 9") as run:
-            until = time.monotonic() + 90
-            while time.monotonic() < until and not list(cluster.home.glob("results/*/launches/*.json")):
-                time.sleep(0.5)
+        with cluster.start(f"salloc -N2 --exclusive {RUN} --launches 5") as run:
+            await_launches(cluster)
             cluster.root("h1", "scontrol update nodename=h2 state=down reason=test")
             said, _ = run.communicate(timeout=200)
         assert run.returncode in (4, 6, 143), said
-        begun = {path.name: path.read_bytes() for path in cluster.home.glob("results/*/launches/*.json")}
+        begun = launches_of(cluster)
         assert begun
         cluster.root("h1", "scontrol update nodename=h2 state=resume || true")  # it may be back by itself
         cluster.await_idle()
-        resume = f"{CADGE} resume --testbed slurm:data0 --results results --no-report"
-        code, said = cluster.user(f"salloc -N2 --exclusive {resume}")
+        code, said = cluster.user(f"salloc -N2 --exclusive {CADGE} resume {WHERE}")
         assert code == 0, said
         assert not stored(cluster).missing_launch_ids()
-        after = {path.name: path.read_bytes() for path in cluster.home.glob("results/*/launches/*.json")}
+        after = launches_of(cluster)
         assert {name: after[name] for name in begun} == begun
 
 
-def test_what_is_wrong_is_said_before_anything_is_measured(make_cluster: MakeCluster) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(make_cluster: MakeCluster) -> None:
     with make_cluster(2) as cluster:
         run = f"{CADGE} run --sweep smoke --results results"
         variables = cluster.home / "hosts.yml"
@@ -137,3 +239,12 @@ def test_what_is_wrong_is_said_before_anything_is_measured(make_cluster: MakeClu
             assert code in (2, 3), (script, said)
             assert sentence in said, script
         assert not (cluster.home / "results").exists()
+        code, said = cluster.user(f"salloc -N1 --exclusive {CADGE} plan --testbed slurm:data0 --sweep smoke --no-look")
+        assert code == 0, said
+        assert "the job has one node, h1: nothing is measured between hosts" in said
+        with cluster.start(f"salloc -N2 --exclusive {RUN} --launches 8") as run:
+            await_launches(cluster)
+            cluster.root("h1", "scancel $(squeue -h -o %i)")
+            said, _ = run.communicate(timeout=120)
+        assert run.returncode == 6, said
+        assert said.count("Slurm has ended the job, and its hosts are gone") == 1

@@ -37,7 +37,11 @@ SPARE_MS = 5 * 60_000
     + "  cadge submit --resume last --nodes 2 --time 2:00:00",
     context_settings={"ignore_unknown_options": True},
 )
-@click.option("--nodes", type=click.IntRange(1), default=2, show_default=True, help="How many nodes the job has.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    help="How many nodes the job has; default: 2, and with --resume those of the campaign.",
+)
 @click.option(
     "--time",
     "limit",
@@ -51,7 +55,7 @@ SPARE_MS = 5 * 60_000
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @answers
 def submit(
-    nodes: int,
+    nodes: int | None,
     limit: str | None,
     sbatch: tuple[str, ...],
     campaign: str | None,
@@ -63,16 +67,21 @@ def submit(
 
     All other options are those of `cadge run` (with --resume, of `cadge resume`). The job stops before its time is
     over, with exit code 6; `cadge submit --resume last` continues. The job's first node must see home and checkout;
-    the other nodes need neither.
+    the other nodes need neither. A continued campaign waits for the nodes where it began.
     """
     from cadge_cli.commands import run as of_run
 
     verb, made = ("run", of_run.run) if campaign is None else ("resume", of_run.resume)
     given = [*words] if campaign is None else [campaign, *words]
     read = made.make_context(verb, [*given], parent=click.get_current_context().parent)  # a mistake ends here
+    more = [f"#SBATCH {word}" for one in sbatch for word in shlex.split(one)]
     if campaign is not None:
         store = Store(read.params["results"] or find_checkout().campaigns)
-        given[0] = store.open(campaign, measured=False).campaign_id
+        found = store.open(campaign, measured=False)
+        given[0], began = found.campaign_id, found.meta.testbed
+        if began.name == NAME and not any(word.startswith(("#SBATCH --nodelist", "#SBATCH -w")) for word in more):
+            nodes = nodes or len(began.hosts)
+            more.append(f"#SBATCH --nodelist={','.join(began.hosts)}")
     budget_ms = None if campaign is not None else _budget_ms(read)
     if limit is None and budget_ms is None:
         what = f"sweep {read.params['sweep_name']}" if campaign is None else f"campaign {given[0]}"
@@ -82,11 +91,10 @@ def submit(
     limit = limit or str(-(-((budget_ms or 0) + SPARE_MS) // 60_000))  # sbatch takes minutes
     if read.params["testbed_name"] == "auto":
         given += ["--testbed", NAME]
-    more = [f"#SBATCH {word}" for one in sbatch for word in shlex.split(one)]
     script = [
         "#!/bin/sh",
         "#SBATCH --job-name=cadge --output=cadge-%j.log",
-        f"#SBATCH --nodes={nodes} --exclusive --time={limit}",
+        f"#SBATCH --nodes={nodes or 2} --exclusive --time={limit}",
         f"#SBATCH --signal=B:TERM@{STOP_S}",
         *more,
         f"exec {shlex.join([str(Path(sys.executable).with_name('cadge')), verb, *given])}",

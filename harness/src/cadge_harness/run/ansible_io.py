@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import shlex
 import time
@@ -197,6 +198,8 @@ def sentence(failed: TaskFailed) -> str:
     """Turn what Ansible says of a failure into a sentence that says what to do."""
     host, said = failed.host, " ".join(failed.message.split())
     low, by_hand = said.lower(), f"{BY_HAND}: ssh {shlex.quote(host)} true"
+    if re.search(r"slurm job \d+ has expired|invalid job id", low):
+        return f"Slurm has ended the job, and its hosts are gone; continue in another one: {command('resume')}"
     if "host key verification failed" in low:
         return f"{host} has a host key that is unknown or has changed: host key verification failed. {by_hand}"
     if "permission denied" in low and failed.event == "unreachable":

@@ -241,6 +241,6 @@ def on_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> Testbed:
     if not here.keys() >= set(planned):
         raise UsageError(
             f"this campaign began on {', '.join(planned)}, and the testbed has {', '.join(here)}; "
-            "launches of different hosts do not belong together"
+            "launches of different hosts do not belong together: begin a new campaign on these, or wait for those"
         )
     return replace(testbed, hosts=tuple(here[name] for name in planned))

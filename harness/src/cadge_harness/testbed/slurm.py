@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -101,13 +102,14 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
     agent = [sys.executable, str(find_checkout().root / "harness" / "agent"), *step]
     nodes = _ask(agent, names, _given_cpus(len(names)))
     wanted = device or stated.get("cadge_device") or _only_device(nodes)
+    known_as = _addresses([node.name for node in nodes])
     pmix, why_not = _starts_ranks(srun, agent, nodes, stated)
     folder = state_folder()
     program = folder / f"slurm-{job}"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(agent)} -- "$@"\n', encoding="utf-8")
     program.chmod(0o700)
     path = folder / f"slurm-{job}.json"
-    hosts = {node.name: _host(node, str(wanted), stated, program) for node in nodes}
+    hosts = {node.name: _host(node, str(wanted), known_as.get(node.name, {}) | stated, program) for node in nodes}
     path.write_text(json.dumps({inventory_file.GROUP: {"hosts": hosts}}, indent=1), encoding="utf-8")
     return replace(
         inventory_file.load(path),
@@ -115,7 +117,7 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
         host_ssh=("agent", *step, "--"),
         mpirun=srun if pmix else "mpirun",
         time_left_s=_time_left_s(job),
-        notes=(*_fewer(nodes), *why_not),
+        notes=(*_alone(nodes), *_fewer(nodes), *why_not),
     )
 
 
@@ -135,6 +137,29 @@ def _host(node: SlurmNode, device: str, stated: dict[str, Any], program: Path) -
         "cadge_device": device,
         "cadge_address": node.addresses[device],
     }
+
+
+def _addresses(names: list[str]) -> dict[str, dict[str, str]]:
+    """Return by name, as variables, where Slurm finds the nodes whose names nothing here knows. Raises UsageError."""
+    unknown = [name for name in names if not _is_known(name)]
+    shown = _run([_program("scontrol"), "--oneliner", "show", "node", ",".join(unknown)]) if unknown else ""
+    found = dict(re.findall(r"^NodeName=(\S+).* NodeAddr=(\S+)", shown, re.MULTILINE))
+    for name in unknown:
+        if not _is_known(found.get(name, name)):
+            raise UsageError(
+                f"node {name}: this machine cannot look up its name, and Slurm knows no other address of it; "
+                f"have it in DNS or /etc/hosts, or leave it out: --exclude={name}"
+            )
+    return {name: {"cadge_management_address": found[name]} for name in unknown}
+
+
+def _is_known(name: str) -> bool:
+    """Say whether a name, or an address, leads anywhere."""
+    try:
+        socket.gethostbyname(name)
+    except OSError:
+        return False
+    return True
 
 
 def _program(name: str) -> str:
@@ -233,6 +258,12 @@ def _given_cpus(count: int) -> list[int]:
         if match := re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip()):
             found += [int(match[1])] * int(match[2] or 1)
     return found if len(found) == count else [CPUS_MOST] * count
+
+
+def _alone(nodes: list[SlurmNode]) -> Iterator[str]:
+    """Say what one node is not enough for."""
+    if len(nodes) == 1:
+        yield f"the job has one node, {nodes[0].name}: nothing is measured between hosts; --nodes=2 gives it another"
 
 
 def _fewer(nodes: list[SlurmNode]) -> Iterator[str]:

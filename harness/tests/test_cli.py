@@ -411,6 +411,17 @@ def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatc
     assert (there.level, there.text) == ("ok", f"made-up: {program}, for rpc with touch: none")
 
 
+def test_a_build_for_a_newer_libc_says_so(checkout: Checkout, cadge: Cadge) -> None:
+    names = ("GLIBC_2.9", "GLIBC_2.34")
+    lines = "".join(f"echo 'cadge-driver: libc.so.6: version `{name}'\\'' not found' >&2\n" for name in names)
+    checkout.driver.write_text(f"#!/bin/sh\n{lines}exit 1\n")
+    needs = "cadge-driver does not run here: it needs GLIBC_2.34, and this machine has glibc 2."
+    for words in (("run", "--sweep", "tiny"), ("doctor",)):
+        answer = cadge(*words)
+        assert answer.code == 3
+        assert needs in answer.out + answer.err
+
+
 def test_doctor_names_a_missing_library_once(checkout: Checkout) -> None:
     trouble = "layer 'x' cannot be loaded: libfoo.so.1: cannot open shared object file: No such file or directory"
     known = read_catalogue(checkout)

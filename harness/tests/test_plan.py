@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import platform
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -1362,7 +1363,7 @@ def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Pla
         ("libfoo.so.1: cannot open shared object file: No such file or directory",
          "libfoo.so.1 is not on this machine; Debian: apt install libfoo1"),
         ("/x/a-one.so: version `GLIBC_2.38' not found (required by /x/a-one.so)",
-         "the build needs GLIBC_2.38, newer than this machine's libc; build Cadge on this machine"),
+         f"it needs GLIBC_2.38, and this machine has {' '.join(platform.libc_ver())}; build Cadge on this machine"),
         ("/x/a-one.so: undefined symbol: foo", "layer 'a-one' cannot be loaded: /x/a-one.so: undefined symbol: foo"),
     ],
 )  # fmt: skip

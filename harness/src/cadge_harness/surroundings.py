@@ -8,6 +8,8 @@ home and in the working folder, of which a launch has none.
 from __future__ import annotations
 
 import json
+import platform
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,7 @@ from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIMEOUT_S = 20
+_NEWER_LIBC = re.compile(r"version `(GLIBC_[0-9.]+)' not found")
 NOTHING_STATED: Mapping[str, str] = {}
 
 
@@ -50,3 +53,20 @@ def ask(driver: Path, *question: str, stated: Mapping[str, str] = NOTHING_STATED
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return raw if isinstance(raw, dict) else None
+
+
+def newer_libc(said: str) -> str:
+    """Return which libc a build needs where the loader, or whoever repeats it, missed one; "" where it did not."""
+    missing = sorted(set(_NEWER_LIBC.findall(said)), key=lambda name: [int(one) for one in re.findall("[0-9]+", name)])
+    return f"it needs {missing[-1]}, and this machine has {' '.join(platform.libc_ver())}" if missing else ""
+
+
+def why_it_fails(driver: Path) -> str:
+    """Return why the loader does not start the driver on this machine; "" where it does, or says nothing."""
+    try:
+        done = subprocess.run([str(driver), "version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except OSError as error:
+        return error.strerror or ""
+    except subprocess.TimeoutExpired:
+        return ""
+    return "" if done.returncode == 0 else newer_libc(done.stderr)

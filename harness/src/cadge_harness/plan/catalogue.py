@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.folder import ABSENT, OF_LAYER, read_providers
+from cadge_harness.surroundings import newer_libc
 from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
 from cadge_results.formats.base import Place, Wait
@@ -22,7 +23,6 @@ AS_IT_IS = {"native": 0, "mpi": 0, "rdma": 1}
 SHIM_STYLE = "shim"
 """Shims have layer files as well, but are measured only around a layer."""
 _NO_LIBRARY = re.compile(r"cannot be loaded: (\S+): cannot open shared object file")
-_NO_SYMBOL = re.compile(r"cannot be loaded: .*version `(GLIBC_[0-9.]+)' not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,8 @@ class LayerInfo:
         if missing := _NO_LIBRARY.search(trouble):
             packages = " ".join(self.file.packages.run)
             return f"{missing[1]} is not on this machine" + (f"; Debian: apt install {packages}" if packages else "")
-        if newer := _NO_SYMBOL.search(trouble):
-            return f"the build needs {newer[1]}, newer than this machine's libc; build Cadge on this machine"
-        return trouble
+        newer = newer_libc(trouble)
+        return f"{newer}; build Cadge on this machine" if newer else trouble
 
     @property
     def library(self) -> str:

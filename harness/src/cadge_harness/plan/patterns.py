@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.surroundings import ask
+from cadge_harness.surroundings import ask, why_it_fails
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
 from cadge_results.formats.base import Document
@@ -41,6 +41,8 @@ def _load(path: Path, kind: type[Document]) -> Document:
 def ask_driver(driver: Path) -> Mapping[str, object] | str:
     """Return what the driver says of its patterns (cadge.driver-patterns/2), or why it does not say it."""
     raw = ask(driver, "patterns", "--json")
+    if raw is None and (why := why_it_fails(driver)):
+        return f"{driver.name} does not run here: {why}. Build Cadge on the machine with the oldest libc"
     if raw is None or raw.get("schema") != "cadge.driver-patterns/2":
         return f"{driver.name} does not list its patterns"
     return raw
@@ -80,18 +82,15 @@ def pattern_differences(raw: Mapping[str, object], workloads: Workloads, names: 
 def check_driver(checkout: Checkout) -> None:
     """Raise UnfitError where the built driver has other patterns, forms, floors or reasons than the files."""
     workloads = read_patterns(checkout)
-    said = ask_driver(checkout.driver)
-    wrong = [said] if isinstance(said, str) else list(differences(said, workloads))
-    if wrong:
+    said = _said(checkout)
+    if wrong := list(differences(said, workloads)):
         more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise UnfitError(f"the build is stale: {wrong[0]}{more}", commands=("make build",))
 
 
 def check_plan(checkout: Checkout, plan: Plan) -> None:
     """Raise UnfitError where a campaign was planned with other parameters or quantities than the built driver has."""
-    said = ask_driver(checkout.driver)
-    if isinstance(said, str):
-        raise UnfitError(f"the build is stale: {said}", commands=("make build",))
+    said = _said(checkout)
     has = {**_names(said.get("patterns")), **_names(said.get("forms"))}
     wrong = [text for name, file in plan.patterns.items() for text in _pattern(name, has.get(name, {}), file)]
     if wrong:
@@ -99,6 +98,13 @@ def check_plan(checkout: Checkout, plan: Plan) -> None:
             f"this campaign was planned by another version of Cadge, and this one cannot end it: {wrong[0]}. "
             "`cadge report` shows what it has; a new campaign measures anew"
         )
+
+
+def _said(checkout: Checkout) -> Mapping[str, object]:
+    said = ask_driver(checkout.driver)
+    if isinstance(said, str):
+        raise UnfitError(f"the build cannot be used: {said}", commands=("make build",))
+    return said
 
 
 def _pattern(name: str, has: Mapping[str, object], file: PatternFile) -> Iterator[str]:

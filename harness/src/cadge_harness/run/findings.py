@@ -120,7 +120,10 @@ def _patterns(checkout: Checkout) -> Iterator[HostFinding]:
         yield HostFinding(code="D15", level="fail", text=str(error))
         return
     said = ask_driver(checkout.driver)
-    wrong = [said] if isinstance(said, str) else list(differences(said, workloads))
+    if isinstance(said, str):
+        yield HostFinding(code="D15", level="fail", text=f"the build cannot be used: {said}", fix="make build")
+        return
+    wrong = list(differences(said, workloads))
     for text in wrong:
         yield HostFinding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
     if not wrong:

@@ -128,6 +128,13 @@ def test_a_wheel_with_another_hash_is_refused(tree: Checkout, monkeypatch: pytes
     assert not list((tree.build / "providers").iterdir())
 
 
+def test_a_release_has_no_sources_to_build_on_a_provider(tmp_path: Path) -> None:
+    (tmp_path / "RELEASE").touch()
+    with pytest.raises(UnfitError, match=r"is a release without sources.*: add it in a git checkout"):
+        add(Checkout(tmp_path), read_asked("ucx", "system"))
+    assert [path.name for path in tmp_path.iterdir()] == ["RELEASE"]
+
+
 # ---- what is found ----
 
 

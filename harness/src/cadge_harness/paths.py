@@ -17,6 +17,11 @@ class Checkout:
     root: Path
 
     @property
+    def is_release(self) -> bool:
+        """Whether this is an unpacked release (ci/dist), which has no sources of C code."""
+        return (self.root / "RELEASE").is_file()
+
+    @property
     def build(self) -> Path:
         """The build tree."""
         return Path(os.environ.get("CADGE_BUILD") or self.root / "build")

@@ -63,6 +63,11 @@ def read_asked(name: str, origin: str) -> ProviderRequest:
 
 def add(checkout: Checkout, asked: ProviderRequest) -> Build:
     """Make a provider's folder. Raises UsageError, UnfitError; then nothing is left behind."""
+    if checkout.is_release:
+        raise UnfitError(
+            f"{checkout.root} is a release without sources, and layers are built anew on a provider: "
+            "add it in a git checkout"
+        )
     library = library_of(checkout, asked.library)
     work = providers_folder(checkout) / f"{asked.library}-{os.getpid()}{PART}"
     work.mkdir(parents=True)

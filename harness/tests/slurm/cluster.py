@@ -47,10 +47,18 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=yes\n"
 CONTROLLERS = ("cpuset", "memory", "devices", "freezer")
-MOUNT_CGROUPS = "mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup\n" + "\n".join(
-    f"mkdir /sys/fs/cgroup/{one} && mount -t cgroup -o {one} cgroup /sys/fs/cgroup/{one}" for one in CONTROLLERS
-)
-REMOVE_CGROUPS = "find /sys/fs/cgroup/*/slurm_$(hostname) -depth -type d -exec rmdir {} +"
+MOUNT_CGROUPS = f"""
+    mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
+    for one in {" ".join(CONTROLLERS)}; do
+        mkdir -p /run/cgroup/$one /sys/fs/cgroup/$one
+        mount -t cgroup -o $one cgroup /run/cgroup/$one
+        mkdir /run/cgroup/$one/{{group}}
+        mount --bind /run/cgroup/$one/{{group}} /sys/fs/cgroup/$one
+    done
+    for one in cpus mems; do cat /run/cgroup/cpuset/cpuset.$one >/sys/fs/cgroup/cpuset/cpuset.$one; done
+"""
+REMOVE_CGROUPS = "find /run/cgroup/*/{group} -depth -type d -exec rmdir {{}} +"
+"""A group of the host's own is the whole tree to its slurmd; it would outlive the host, which is a namespace."""
 
 
 def lacks() -> str:
@@ -96,10 +104,12 @@ class SlurmCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.cgroup:  # they outlive the host, which is a namespace
-            for name in self.names:
-                self.root(name, f"kill -KILL $(cat /run/slurmd.pid); {REMOVE_CGROUPS}")
-        testbeds.down()
+        try:
+            for name in self.names if self.cgroup else ():
+                remove = REMOVE_CGROUPS.format(group=f"cadge-{self._pid}-{name}")
+                self.root(name, f"kill -KILL $(cat /run/slurmd.pid); {remove}")
+        finally:
+            testbeds.down()
 
     def _prepare(self, name: str, key: Path) -> None:
         names = f"{self.names[0]}" if self.count == 1 else f"h[1-{self.count}]"
@@ -107,7 +117,7 @@ class SlurmCluster:
         more = ""
         if self.cgroup:
             conf = conf.replace("task/none", "task/cgroup").replace("proctrack/linuxproc", "proctrack/cgroup")
-            more = MOUNT_CGROUPS
+            more = MOUNT_CGROUPS.format(group=f"cadge-{self._pid}-{name}")
         script = f"""
             set -e
             umask 022

@@ -193,12 +193,14 @@ def test_a_campaign_outlives_slurms_controller_and_its_own(make_cluster: MakeClu
 @pytest.mark.skipif(bool(lacks_cgroup()), reason=lacks_cgroup())
 def test_a_launch_runs_where_the_steps_control_group_lets_it(make_cluster: MakeCluster) -> None:
     with make_cluster(2, cgroup=True) as cluster:
-        code, said = cluster.user(f"salloc -N2 {RUN}")
-        assert code in MADE, said
-        (one,) = {tuple(node.cores["allowed"]) for node in stored(cluster).nodes()}
-        assert len(one) == 1, "the job has one processor of each node, and its steps are kept on it"
-        assert {end.cpus for record in stored(cluster).launches() for end in record.launch.endpoints} == {one}
-        assert all(record.status == "done" for record in stored(cluster).launches())
+        for option, count in (("", 1), ("--exclusive", 2)):
+            code, said = cluster.user(f"salloc -N2 {option} {RUN} --launches 1")
+            assert code in MADE, said
+            (allowed,) = {tuple(node.cores["allowed"]) for node in stored(cluster).nodes()}
+            assert len(allowed) == count, "a step is kept on the job's processors of its node"
+            used = {cpu for record in stored(cluster).launches() for end in record.launch.endpoints for cpu in end.cpus}
+            assert used == {*allowed}
+            assert all(record.status == "done" for record in stored(cluster).launches())
 
 
 def test_a_node_that_goes_costs_no_finished_launch(make_cluster: MakeCluster) -> None:

@@ -77,6 +77,10 @@ class SlurmNode:
     python: str
 
 
+_tried: dict[str, tuple[bool, list[str]]] = {}
+"""What `_starts_ranks` found, by job: a run asks for its testbed several times."""
+
+
 def is_allocated() -> bool:
     """Say whether this process runs inside a Slurm allocation."""
     return bool(os.environ.get(JOB)) and bool(os.environ.get("SLURM_JOB_NODELIST"))
@@ -103,7 +107,9 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
     nodes = _ask(agent, names, _given_cpus(len(names)))
     wanted = device or stated.get("cadge_device") or _only_device(nodes)
     known_as = _addresses([node.name for node in nodes])
-    pmix, why_not = _starts_ranks(srun, agent, nodes, stated)
+    if job not in _tried:
+        _tried[job] = _starts_ranks(srun, agent, nodes, stated)
+    pmix, why_not = _tried[job]
     folder = state_folder()
     program = folder / f"slurm-{job}"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(agent)} -- "$@"\n', encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_harness.errors import UsageError
+from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.cast import pairs_of, rounds_of, with_pair
 from cadge_harness.plan.catalogue import Catalogue
@@ -20,6 +20,7 @@ from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.sweep import read_sweep
 from cadge_results import Plan, SweepFile
 from cadge_results.errors import FormatError
+from cadge_results.formats.sweep import LayerEntry
 
 from .conftest import WORKLOADS, make_site, make_testbed
 
@@ -159,6 +160,19 @@ def test_idle_hosts_of_a_cluster_are_named(catalogue: Catalogue) -> None:
     assert not [
         one for one in make_plan(sweep, catalogue, WORKLOADS, replace(cluster, here=True)).notices if idle in one
     ]
+
+
+def test_health_of_a_single_host_says_what_to_add(catalogue: Catalogue) -> None:
+    """Once, however many layers it has."""
+    site = replace(make_site(1, cores=8), here=False)
+    sweep, _ = read_sweep(SWEEPS / "health.yml", WORKLOADS, set())
+    sweep = sweep.model_copy(update={"layers": tuple(LayerEntry(layer=name) for name in ("a-one", "b-two"))})
+    with pytest.raises(NothingSelectedError) as refused:
+        make_plan(sweep, catalogue, WORKLOADS, site)
+    assert str(refused.value) == (
+        f"nothing can be measured: a-one between/poll, b-two between/poll: testbed {site.name} has one host; place "
+        "between needs two: add another host to group cadge of the inventory"
+    )
 
 
 def test_mpirun_reaches_no_host_by_ipv6(catalogue: Catalogue) -> None:

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from cadge_agent.errors import BadBlockError
 from cadge_agent.faults import fault, said
 from cadge_agent.formats import Block, BlockHost, Fault
 from cadge_agent.host.network import address_of, device_of
 from cadge_agent.host.quota import quota
+
+PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def refuse_unfit(block: Block, host: BlockHost) -> None:
@@ -85,6 +89,16 @@ def processor_faults(host: BlockHost) -> Iterator[Fault]:
             f"{host['name']} has no {what} {', '.join(missing)} for this user; it has {ranges(allowed)}",
             "Set its cadge_cpus in the inventory",
         )
+    cores = _by_core(cpu for cpu in host["cpus"] if cpu in allowed)
+    free = len(_by_core(allowed)) > len(cores)
+    for shared in [of for of in cores if free and len(of) > 1]:
+        yield fault(
+            "processors",
+            f"{host['name']}: processors {' and '.join(map(str, shared))} are threads of one core: two endpoints there "
+            "slow each other down",
+            "Set its cadge_cpus in the inventory to one processor of each core (lscpu -e)",
+            only_warn=True,
+        )
     least = quota()
     if isinstance(least, float) and least < len(host["cpus"] or allowed):
         yield fault(
@@ -94,6 +108,16 @@ def processor_faults(host: BlockHost) -> Iterator[Fault]:
             "Raise the quota of the group (cpu.max, cpu.cfs_quota_us), or ask the scheduler for whole processors",
             only_warn=True,
         )
+
+
+def _by_core(cpus: Iterable[int]) -> list[list[int]]:
+    """Return processors by the core that they are threads of; without those of which the kernel does not tell."""
+    cores: dict[str, list[int]] = {}
+    for cpu in cpus:
+        with contextlib.suppress(OSError):
+            siblings = (PROCESSORS / f"cpu{cpu}" / "topology/thread_siblings_list").read_text(encoding="ascii")
+            cores.setdefault(siblings.strip(), []).append(cpu)
+    return list(cores.values())
 
 
 def ranges(numbers: set[int]) -> str:

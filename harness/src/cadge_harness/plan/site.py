@@ -86,7 +86,9 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
 def refuse_place(site: PlanSite, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
     if place == "between" and len(site.hosts) < 2:
-        return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host; place between needs two")
+        more = "" if site.here else ": add another host to group cadge of the inventory"
+        reason = f"testbed {site.name} has one host; place between needs two{more}"
+        return Refusal(code=Reason.NODE_LACKS, reason=reason)
     return None
 
 

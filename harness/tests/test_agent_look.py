@@ -65,22 +65,19 @@ def test_a_build_for_a_newer_libc_names_the_newest_version_that_is_missing(tmp_p
 
 
 def test_threads_of_one_core_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the processors that the inventory gives to endpoints; others do not matter."""
-    for cpu, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+    """Where the inventory gives both to endpoints, and another core is left."""
+    for cpu in range(6):
         core = tmp_path / f"cpu{cpu}/topology"
         core.mkdir(parents=True)
-        (core / "thread_siblings_list").write_text(f"{siblings}\n")
+        (core / "thread_siblings_list").write_text(f"{cpu % 3},{cpu % 3 + 3}\n")
     monkeypatch.setattr(fit, "PROCESSORS", tmp_path)
-    monkeypatch.setattr(fit.os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
+    monkeypatch.setattr(fit.os, "sched_getaffinity", lambda _pid: set(range(6)))
     monkeypatch.setattr(fit, "quota", lambda: None)
-    assert texts(fit.processor_faults({**HERE, "cpus": [0, 1]})) == []
-    (found,) = fit.processor_faults({**HERE, "cpus": [0, 1, 2]})
-    said = "n1: processors 0 and 2 are threads of one core: two endpoints there slow each other down"
+    assert texts(fit.processor_faults({**HERE, "cpus": [0, 1, 2]})) == []
+    (found,) = fit.processor_faults({**HERE, "cpus": [0, 1, 3]})
+    said = "n1: processors 0 and 3 are threads of one core: two endpoints there slow each other down"
     assert (found["level"], found["text"]) == ("warn", said)
-    for cpu, siblings in enumerate(("0,2", "1", "0,2")):
-        (tmp_path / f"cpu{cpu}/topology/thread_siblings_list").write_text(siblings)
-    monkeypatch.setattr(fit.os, "sched_getaffinity", lambda _pid: {0, 1, 2})
-    assert texts(fit.processor_faults({**HERE, "cpus": [0, 1, 2]})) == [], "there is no core left to take"
+    assert texts(fit.processor_faults({**HERE, "cpus": [0, 1, 2, 3]})) == [], "there is no core left to take"
 
 
 def test_devices() -> None:

@@ -256,7 +256,7 @@ def test_refused_points_say_why(catalogue: Catalogue, site: PlanSite) -> None:
 
 
 def test_one_host_refuses_what_takes_two(catalogue: Catalogue) -> None:
-    plan = make_plan(tiny(), catalogue, WORKLOADS, make_site(1))
+    plan = make_plan(tiny(), catalogue, WORKLOADS, replace(make_site(1), here=True))
     assert [block.place for block in plan.blocks] == ["within"]
     reasons = {
         point.reason for point in plan.points if point.subject.place == "between" and point.subject.layer == "a-one"

@@ -34,10 +34,10 @@ def stored(cluster: SlurmCluster) -> Campaign:
 
 
 def valid(campaign: Campaign) -> set[str]:
-    """Return the layers that have valid attempts; no attempt may be anything else."""
-    outcomes = [one for one in campaign.outcomes() if one.attempt is not None]
+    """Return the layers that have valid attempts; none of theirs may be anything else."""
+    outcomes = [one for one in campaign.outcomes() if one.attempt is not None and one.point.subject.kind == "layer"]
     assert {one.status for one in outcomes} == {"valid"}
-    return {one.point.subject.layer for one in outcomes if one.point.subject.kind == "layer"}
+    return {one.point.subject.layer for one in outcomes}
 
 
 def launches_of(cluster: SlurmCluster) -> dict[str, bytes]:
@@ -75,7 +75,7 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
     with make_cluster(2) as cluster:
         assert cluster.user("ssh -o BatchMode=yes h2 true")[0] == 255
         code, said = cluster.user(f"salloc -N2 --exclusive {RUN}")
-        assert code == 0, said
+        assert code in MADE, said
         campaign = stored(cluster)
         assert valid(campaign) == {"sockets-tcp", "mpi-p2p"}
         assert campaign.meta.testbed.name == "slurm"
@@ -91,7 +91,7 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
 def test_four_nodes_of_one_processor_without_a_shared_home(make_cluster: MakeCluster) -> None:
     with make_cluster(4, shared_home=False) as cluster:
         code, said = cluster.user(f"salloc -N4 {RUN}")
-        assert code == 0, said
+        assert code in MADE, said
         assert "the job has 1 processor of h1, h2, h3, h4" in said
         code, said = cluster.user(f"{CADGE} query --results results --format json '{PLACES}'")
         assert code == 0, said
@@ -215,7 +215,7 @@ def test_a_node_that_goes_costs_no_finished_launch(make_cluster: MakeCluster) ->
         cluster.root("h1", "scontrol update nodename=h2 state=resume || true")  # it may be back by itself
         cluster.await_idle()
         code, said = cluster.user(f"salloc -N2 --exclusive {CADGE} resume {WHERE}")
-        assert code == 0, said
+        assert code in MADE, said
         assert not stored(cluster).missing_launch_ids()
         after = launches_of(cluster)
         assert {name: after[name] for name in begun} == begun

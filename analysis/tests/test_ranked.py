@@ -70,7 +70,7 @@ def headline(count: int, value_ns: float = 372.0, *, against: dict[str, Any] | N
         (
             5,
             {"members": 1, "against": FASTER},
-            "layer-0 leads: 0.372 µs, 1.59x the floor, 20.0x [16.0,\xa025.0] faster than sockets-tcp",
+            "layer-0 leads: 0.372 µs, 1.59x the floor, 20.0x [16.0,\xa025.0] as fast as sockets-tcp",
         ),
         (5, {"members": 1, "against": FASTER | {"says": Verdict.SAME}}, "layer-0 leads: 0.372 µs, 1.59x the floor"),
         (5, {"members": 3}, "3-way tie: layer-0, layer-1, layer-2, 0.372 µs, 1.59x the floor"),
@@ -105,8 +105,8 @@ def test_a_headline_of_at_most_twenty_words_is_the_answer(count: int, given: dic
     [
         (0, 0, ""),
         (2, 2, ""),
-        (3, 2, "Caution, attempts: 15\u202f% did not settle."),
-        (20, 5, "Caution, attempts: 100\u202f% did not settle, 25\u202f% disturbed."),
+        (3, 2, "Caution: of attempts, 15\u202f% did not settle."),
+        (20, 5, "Caution: of attempts, 100\u202f% did not settle, 25\u202f% disturbed."),
     ],
 )
 def test_a_panel_says_which_warnings_touch_it(unsteady: int, disturbed: int, said: str) -> None:

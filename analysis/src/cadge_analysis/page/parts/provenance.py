@@ -105,9 +105,10 @@ def deck(data: Dataset, on_pairs: int = 0) -> str:
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
     machines = _machines(data)
+    measured = {cell.series for cell in data.cells if cell.series.kind == "layer" and cell.samples}
     return say(
         "provenance.summary",
-        n=len(data.layers) or on_pairs,
+        layers=_of_all(len(measured), len(data.layers), "layer") if data.layers else units.count_of(on_pairs, "layer"),
         launches=launches,
         testbed=words.isolated(meta.testbed.name),
         hosts=_hosts(data),
@@ -124,8 +125,13 @@ def _hosts(data: Dataset) -> str:
     """Return how many hosts were measured on, and of how many where others were not."""
     every = data.meta.testbed.hosts
     used = data.plan.hosts_used(every) or every
-    count = units.count_of(len(every), "host")
-    return count if len(used) == len(every) else f"{units.grouped(len(used))} of {count}"
+    return _of_all(len(used), len(every), "host")
+
+
+def _of_all(some: int, every: int, what: str) -> str:
+    """Return how many there are, and of how many where others did not take part."""
+    count = units.count_of(every, what)
+    return count if some == every else f"{units.grouped(some)} of {count}"
 
 
 def _machines(data: Dataset) -> str:

@@ -107,7 +107,7 @@ def test_a_module_is_asked_in_the_surroundings_of_a_launch(
     monkeypatch.chdir(tmp_path)
     cadge("doctor")
     expected = base_environment("").items()
-    assert sorted(path.name for path in seen.iterdir()) == ["describe.a-one", "describe.b-two", "patterns."]
+    assert sorted(path.name for path in seen.iterdir()) == ["describe.a-one", "describe.b-two", "patterns.", "version."]
     for path in seen.iterdir():
         first, *lines = path.read_text().splitlines()
         found = dict(line.split("=", 1) for line in lines)

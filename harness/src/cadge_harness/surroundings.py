@@ -39,20 +39,25 @@ def surroundings(stated: Mapping[str, str] = NOTHING_STATED) -> Iterator[tuple[d
 def ask(driver: Path, *question: str, stated: Mapping[str, str] = NOTHING_STATED) -> Mapping[str, object] | None:
     """Return the driver's answer; None where there is none. `stated`: the inventory's variables."""
     try:
-        with surroundings(stated) as (environment, folder):
-            done = subprocess.run(
-                [str(driver.absolute()), *question],
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        raw = json.loads(done.stdout)
+        raw = json.loads(_called(driver, *question, stated=stated).stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return raw if isinstance(raw, dict) else None
+
+
+def _called(
+    driver: Path, *question: str, stated: Mapping[str, str] = NOTHING_STATED
+) -> subprocess.CompletedProcess[bytes]:
+    with surroundings(stated) as (environment, folder):
+        return subprocess.run(
+            [str(driver.absolute()), *question],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
 
 
 def newer_libc(said: str) -> str:
@@ -64,9 +69,9 @@ def newer_libc(said: str) -> str:
 def why_it_fails(driver: Path) -> str:
     """Return why the loader does not start the driver on this machine; "" where it does, or says nothing."""
     try:
-        done = subprocess.run([str(driver), "version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        done = _called(driver, "version")
     except OSError as error:
         return error.strerror or ""
     except subprocess.TimeoutExpired:
         return ""
-    return "" if done.returncode == 0 else newer_libc(done.stderr)
+    return "" if done.returncode == 0 else newer_libc(done.stderr.decode(errors="replace"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import combinations
 from math import comb, exp
@@ -26,7 +26,7 @@ from statistics import median
 from cadge_analysis import messages
 from cadge_analysis.stats.beside_native import taxed
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.family_verdicts import FamilyMember, judge_families
+from cadge_analysis.stats.family_verdicts import FamilyMember, as_one_family, judge_families
 from cadge_analysis.stats.inference.families import not_beaten
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
@@ -223,15 +223,20 @@ class CampaignVerdicts(FamilyVerdicts):
     """What is known of points beside plain programs over the same library, by point: wherever these are ranked."""
 
 
-def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> CampaignVerdicts:
+def judge_campaign(
+    comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "", one_family: bool = False
+) -> CampaignVerdicts:
     """Return what a campaign says of its layers by their main quantities.
 
     looks: those that it was planned with; None for one look, at all launches that were planned. withhold: why nothing
-    may be said, where the instrument itself is in doubt.
+    may be said, where the instrument itself is in doubt. one_family: every verdict allows for the comparisons of all
+    families, as `cadge compare` does, whose table and exit code tell of them together.
     """
     judging = _VerdictInputs.of(comparison, looks, MAIN)
     drafts = judging.drafts(comparison)
     families, whole = _judged(drafts, judging.delta, withheld=bool(withhold))
+    if one_family:
+        families = _as_one(drafts, families, judging.delta, withheld=bool(withhold))
     groups: dict[Case, LeadingGroup] = {}
     for family in families:
         for case, cells in drafts[family.key].cases.items():
@@ -323,6 +328,23 @@ def _judged(
         withheld=withheld,
     )
     return tuple(_family(key, draft, found[key]) for key, draft in drafts.items()), whole
+
+
+def _as_one(
+    drafts: Mapping[FamilyKey, _Draft], families: Sequence[Family], delta: float, *, withheld: bool
+) -> tuple[Family, ...]:
+    """Judge the comparisons of all families again, as one."""
+    members = {name: one for draft in drafts.values() for name, (_, one) in draft.compared.items() if not one.unlike}
+    concerned = [one for one in families if one.cells]
+    held = withheld or any(one.withheld for one in concerned)
+    said = as_one_family(members, (one.correlation for one in concerned), delta, withheld=held)
+    return tuple(
+        replace(
+            family,
+            cells=tuple(replace(one, verdict=said.get(one.cell.point_id, one.verdict)) for one in family.cells),
+        )
+        for family in families
+    )
 
 
 def _family(key: FamilyKey, draft: _Draft, found: FamilyMember[str]) -> Family:

@@ -40,7 +40,8 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
         raise NoDataError(say("decide.no_looks", campaign_id=campaign.campaign_id))
     launches = looks.looks[look - 1]
     data = read(campaign, rounds=launches)
-    judged = judge_campaign(compare(data), looks, withhold=disturbed(data))
+    one_family = is_variant(data.plan.baseline or "")  # two builds or settings: `cadge ab` says all in one table
+    judged = judge_campaign(compare(data), looks, withhold=disturbed(data), one_family=one_family)
     planned_s = campaign.stored_plan.estimate.wall_s + sum(one.wall_s for one in campaign.later_looks()[: look - 1])
     count, digest = campaign.records_digest(launches)
     return Decision(

@@ -72,6 +72,25 @@ def judge_families(
     return found, whole
 
 
+def as_one_family(
+    members: Mapping[_Key, PairedRatios], correlations: Iterable[float], delta: float, *, withheld: bool
+) -> dict[_Key, PairedVerdict]:
+    """Return the verdicts on comparisons of several families that one table or exit code tells of together.
+
+    correlations: what the tests of these families allow for; the largest is allowed for here.
+    """
+    return dict(
+        verdicts(
+            {name: one.pairs for name, one in members.items()},
+            delta,
+            {name: one.looks for name, one in members.items()},
+            correlation=max(correlations, default=0.0),
+            withheld=withheld,
+            levels={name: one.levels for name, one in members.items() if one.levels},
+        )
+    )
+
+
 class JudgedSide(Protocol):
     """One side of a comparison: whose it is, and what it measured round by round, all above zero."""
 

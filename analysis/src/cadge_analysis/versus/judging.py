@@ -16,8 +16,9 @@ from cadge_analysis import messages
 from cadge_analysis.judged import judged
 from cadge_analysis.stats.campaign_verdicts import FamilyKey
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.family_verdicts import as_one_family
 from cadge_analysis.stats.inference.drifted import ShiftEstimate
-from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.inference.shift import Shift
 from cadge_analysis.stats.inference.verdict import IntervalVerdict, Verdict, adjusted, judge
 from cadge_analysis.stats.load import Cell
@@ -90,21 +91,14 @@ def within_campaign(side: Side, pairs: Sequence[Pair], margin: float) -> Ruling:
     concerned = [one for ours, _, _ in pairs if (one := families.get(_family(ours.cell))) is not None]
     if not withheld and any(one.withheld for one in concerned):
         withheld = say("judging.rounds_alike")
-    correlation = max((one.correlation for one in concerned), default=0.0)
     values = {one.cell.point_id: one.by_round for ours, theirs, _ in pairs for one in (ours, theirs)}
     pairing = Pairing(side.data, looks, values)
     paired = [pairing.compared(theirs.cell, ours.cell, theirs.by_round, ours.by_round) for ours, theirs, _ in pairs]
-    made = verdicts(
-        {at: one.pairs for at, one in enumerate(paired)},
-        margin,
-        {at: one.looks for at, one in enumerate(paired)},
-        correlation=correlation,
-        withheld=bool(withheld),
-        levels={at: one.levels for at, one in enumerate(paired) if one.levels},
-    )
+    allowed = [one.correlation for one in concerned]
+    made = as_one_family(dict(enumerate(paired)), allowed, margin, withheld=bool(withheld))
     ps = adjusted([one.p for one in made.values()])
     says = tuple(_judged(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))
-    return Ruling(shifts=shifts, judged=says, withheld=withheld, correlation=correlation)
+    return Ruling(shifts=shifts, judged=says, withheld=withheld, correlation=max(allowed, default=0.0))
 
 
 def _family(cell: Cell) -> FamilyKey:

@@ -16,7 +16,7 @@ from cadge_analysis.blocks.make import every
 from cadge_analysis.blocks.model import Remark, Remarks, Span, Text
 from cadge_analysis.messages import say
 from cadge_analysis.page.beside import _remarks
-from cadge_analysis.page.parts.remarks import _floors
+from cadge_analysis.page.parts.remarks import _floors, _paced
 from cadge_analysis.page.parts.warned import caution, headline, validity, warned
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
@@ -152,3 +152,25 @@ def test_what_limits_a_comparison(given: dict[str, object], titles: dict[str, bo
     usual = {"across_hosts": False, "withheld": "", "drift_is_unknown": False, "margin": 0.05}
     found = _remarks(cast("SideComparison", SimpleNamespace(**(nothing | usual | given))))
     assert {one.title: one.serious for one in found} == titles
+
+
+@pytest.mark.parametrize(
+    ("paths", "layers"),
+    [
+        ((("sockets-uring", "between", "bbr"), ("sockets-tcp", "between", "bbr")), ["sockets-tcp", "sockets-uring"]),
+        ((("sockets-tcp", "within", "bbr"), ("sockets-tcp", "between", "cubic")), []),
+        ((("sockets-tcp", "between", ""),), []),
+    ],
+)
+def test_paced_tcp_is_noted_between_hosts(paths: tuple[tuple[str, str, str], ...], layers: list[str]) -> None:
+    records = [
+        SimpleNamespace(
+            launch=SimpleNamespace(subject=SimpleNamespace(layer=layer), place=place),
+            result=SimpleNamespace(path=[SimpleNamespace(used=f"tcp; congestion control {name}")]) if name else None,
+        )
+        for layer, place, name in paths
+    ]
+    found = list(_paced(cast("Dataset", SimpleNamespace(records=records))))
+    assert [one.key for one in found] == ["paced"] * bool(layers)
+    assert all(layer in one.text for one in found for layer in layers)
+    assert not any(one.serious for one in found)

@@ -26,6 +26,7 @@ _TAKEN_SHARE = 0.01
 _FEW_SHARE = 0.5
 _COARSE_SHARE = 0.02
 _NAMED = 3
+_BBR = "congestion control bbr"
 _WORST = 2
 """So many sizes are named where a warning says how much it touches."""
 
@@ -83,6 +84,18 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
         yield Remark(serious=True, title=title, text=" ".join(said), size=size, share=1.0)
     if not data.nodes:
         yield remark("unknown_hosts", serious=True, size=say("unknown_hosts.size"), share=1.0)
+
+
+def _paced(data: Dataset) -> Iterator[Remark]:
+    """Say that the kernel paces TCP between hosts, where a layer's path says so."""
+    layers = {
+        record.launch.subject.layer
+        for record in data.records
+        if record.launch.place == "between" and record.result is not None
+        if any(_BBR in path.used for path in record.result.path)
+    }
+    if layers:
+        yield remark("paced", layers=sorted(layers), layer=min(layers))
 
 
 def _chosen(data: Dataset) -> Iterator[Remark]:
@@ -459,6 +472,7 @@ def remarks(comparison: Comparison, offered: Loads, *rates: TwinRate | None) -> 
     data = comparison.data
     found = [
         *_surroundings(data),
+        *_paced(data),
         *_chosen(data),
         *_completeness(data),
         *_made_again(data),

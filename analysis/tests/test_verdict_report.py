@@ -112,7 +112,7 @@ def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node
     rpc, stream = root.all("figure", class_="ranking")[:2]
     for panel in (rpc, stream):
         assert panel.one("h3").text.startswith(("2-way tie: native-", "2-way tie within 5\u202f%: native-"))
-        assert panel.one("h3").text.endswith(f"faster than {BASE}")
+        assert panel.one("h3").text.endswith(f"as fast as {BASE}")
         assert [row.one("bdi").text[:7] for row in panel.all("tr", class_="leads")] == ["native-"] * 2
     assert say("sections", "open") in root.text
     assert "are undecided. Each row" not in root.text, "all was decided"
@@ -125,7 +125,7 @@ def test_one_that_leads_alone_is_called_what_its_pattern_says(tmp_path: Path) ->
     said = pagereader.read(path.read_text()).all("figure", class_="ranking")[0].one("h3").text
     assert said.startswith("native-ucx leads: ")
     ratio, _, rest = said.partition(", ")[2].partition(" [")
-    assert (ratio, rest.partition("] ")[2]) == ("1.25\u00d7", f"faster than {BASE}")
+    assert (ratio, rest.partition("] ")[2]) == ("1.25\u00d7", f"as fast as {BASE}")
 
 
 def test_the_method_says_what_was_done(root: pagereader.Node) -> None:

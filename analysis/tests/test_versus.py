@@ -120,7 +120,7 @@ def test_looks_decide_each_layer_beside_itself_on_the_old_build(tmp_path: Path) 
 
 
 def test_a_look_decides_no_more_than_the_comparison_says(tmp_path: Path) -> None:
-    """Calls alone would be told apart (p about 0.03), calls and streams as one family are not: they go on."""
+    """Calls alone would be decided (p about 0.03); calls and streams as one family are not, and go on."""
     order = (5, 0, 9, 3, 11, 1, 13, 7, 2, 10, 4, 12, 8, 6)  # no round is like the one before
 
     def near(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:

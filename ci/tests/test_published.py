@@ -117,3 +117,11 @@ def test_one_command_makes_it_from_a_campaign(tmp_path: Path) -> None:
     (folder / "SHA256SUMS").write_bytes(again)
     with pytest.raises(AssertionError):
         check(folder)
+
+
+def test_checksums_of_the_published_files_hold() -> None:
+    """Also of the pictures, which may be replaced alone."""
+    done = subprocess.run(
+        ["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=PUBLISHED, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")

@@ -38,55 +38,28 @@ def test_words_of_ssh(words: str, host: str, command: str) -> None:
     assert split_words(split) == (host, command)
 
 
-def test_a_step_is_srun_on_that_host_with_a_logins_environment(tmp_path: Path) -> None:
+def step(tmp_path: Path, *words: str, env: dict[str, str] | None = None) -> list[str]:
+    """Return the lines that the agent's step prints where srun prints its arguments and its environment."""
     srun = tmp_path / "srun"
-    srun.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; env\n')
+    srun.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; echo; env\n')
     srun.chmod(0o755)
     agent = find_checkout().root / "harness/agent"
-    argv = [
-        sys.executable,
-        str(agent),
-        "step",
-        "--job",
-        "7",
-        "--srun",
-        str(srun),
-        "--conf",
-        "/c",
-        "--",
-        "-C",
-        "n1",
-        "a b",
-    ]
+    argv = [sys.executable, str(agent), "step", "--job", "7", "--srun", str(srun), *words]
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_step_is_srun_on_that_host_with_a_logins_environment(tmp_path: Path) -> None:
     own = {"PATH": "/usr/bin:/bin", "SLURM_STEP_ID": "0", "PMI_RANK": "3", "SECRET": "x"}
-    done = subprocess.run(argv, env=own, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    lines = step(tmp_path, "--conf", "/c", "--", "-C", "n1", "a b", env=own)
     assert {"--jobid=7", "--nodelist=n1", "--overlap", "--cpu-bind=none", "cd; a b", "SLURM_CONF=/c"} <= set(lines)
     assert not [line for line in lines if line.startswith(("SLURM_STEP", "PMI_", "SECRET"))]
 
 
 def test_a_step_on_several_hosts_numbers_its_lines(tmp_path: Path) -> None:
-    srun = tmp_path / "srun"
-    srun.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    srun.chmod(0o755)
-    agent = find_checkout().root / "harness/agent"
-    argv = [
-        sys.executable,
-        str(agent),
-        "step",
-        "--job",
-        "7",
-        "--srun",
-        str(srun),
-        "--hosts",
-        "n1,n1,n2",
-        "--mpi",
-        "pmix",
-    ]
-    done = subprocess.run([*argv, "--", "echo 'a  b'"], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert {"--ntasks=3", "--nodelist=n1,n1,n2", "--mpi=pmix", "--label"} <= set(lines)
-    assert lines[-3:] == ["/bin/sh", "-c", "cd; echo 'a  b'"]
+    lines = step(tmp_path, "--hosts", "n1,n1,n2", "--mpi", "pmix", "--", "echo 'a  b'")
+    asked = lines[: lines.index("")]
+    assert {"--ntasks=3", "--nodelist=n1,n1,n2", "--mpi=pmix", "--label"} <= set(asked)
+    assert asked[-3:] == ["/bin/sh", "-c", "cd; echo 'a  b'"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pattern reconnect: what it takes until a channel can be used. Each client has two channels to the server. One stays:
- * over it the two tell each other their addresses. The other is taken down and made again, time after time, and each time
+ * over it the two tell each other their addresses. The other is closed and opened, time after time, and each time
  * two messages go there and back on it. Several clients do so at the same time, each as fast as it can.
  *
  * A requester's channel stays as it is (requester.h), and here it is what is measured: the loops are its own, on progress.h.

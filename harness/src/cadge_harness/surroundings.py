@@ -61,7 +61,7 @@ def _called(
 
 
 def newer_libc(said: str) -> str:
-    """Return which libc a build needs where the loader, or whoever repeats it, missed one; "" where it did not."""
+    """Return which libc a build needs where a message of the loader is in `said`; "" where it did not."""
     missing = sorted(set(_NEWER_LIBC.findall(said)), key=lambda name: [int(one) for one in re.findall("[0-9]+", name)])
     return f"it needs {missing[-1]}, and this machine has {' '.join(platform.libc_ver())}" if missing else ""
 

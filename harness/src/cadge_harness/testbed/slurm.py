@@ -162,7 +162,7 @@ def _addresses(names: list[str]) -> dict[str, dict[str, str]]:
 def _is_known(name: str) -> bool:
     """Say whether a name, or an address, leads anywhere."""
     try:
-        socket.gethostbyname(name)
+        socket.getaddrinfo(name, None)
     except OSError:
         return False
     return True

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
@@ -14,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis import report
-from cadge_analysis.blocks.model import StackedFigure
-from cadge_analysis.pairs.fit import Pair, fit, slow_for_all, slow_parts
+from cadge_analysis.blocks.model import StackedFigure, Table
+from cadge_analysis.pairs.fit import Pair, fit, slow_for_all, slow_parts, stalled_for_all
 from cadge_analysis.pairs.matrix import matrices, without_pairs
 from cadge_analysis.pairs.section import is_well, section, sentences
 from cadge_analysis.stats.load import Dataset, read
@@ -88,6 +89,37 @@ def test_less_than_a_tenth_is_not_named() -> None:
     assert slow_for_all(layers) == []
 
 
+def lossy(seed: int, share: float, slow_pairs: Iterable[Pair]) -> dict[Pair, float]:
+    """Return mean times of a call where a share of calls waits 200 ms, the better of two launches of 50 ms."""
+    chance, means = random.Random(seed), noisy(seed)
+    for pair in slow_pairs:
+        calls = [min(5000, int(log(1 - chance.random()) / log(1 - share)) + 1) for _ in range(2)]
+        means[pair] = min(means[pair] + (200e3 / n if n < 5000 else 0) for n in calls)
+    return means
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("share", [0.02, 0.002])
+def test_a_host_that_loses_packets_is_named_once_and_no_link_of_it(seed: int, share: float) -> None:
+    own = [pair for pair in PAIRS if "h3" in pair]
+    (found,) = stalled_for_all([lossy(seed, share, own), lossy(seed + 100, share, own)])
+    assert (found.part, found.hosts, found.pairs) == ("host", ("h3",), 14)
+    assert found.slower >= 12
+    assert found.times > 10
+
+
+def test_a_link_that_loses_packets_is_named_once() -> None:
+    own = [("h3", "h8"), ("h8", "h3")]
+    (found,) = stalled_for_all([lossy(1, 0.02, own), lossy(2, 0.02, own)])
+    assert (found.part, set(found.hosts)) == ("link", {"h3", "h8"})
+
+
+def test_calls_of_half_as_long_again_do_not_stall() -> None:
+    layers = [{pair: t * (1.8 if "h7" in pair else 1) for pair, t in noisy(seed).items()} for seed in (1, 2)]
+    layers[0]["h1", "h2"] *= 300
+    assert stalled_for_all(layers) == []
+
+
 def test_pairs_may_be_missing() -> None:
     chance = random.Random(3)
     layers = [
@@ -155,6 +187,27 @@ def test_a_picture_shows_what_is_off_by_size_and_colour(tmp_path: Path) -> None:
     of_two = section([two])
     assert of_two is not None
     assert not [block for block in of_two.blocks if isinstance(block, StackedFigure)], "of two hosts none stands out"
+
+
+def test_what_stalls_is_a_sentence_with_its_means(tmp_path: Path) -> None:
+    (two,) = matrices(measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"}))
+    assert set(two.means) == set(two.values)
+    assert all(two.means[pair] >= two.values[pair] / 2 for pair in two.values)
+    means = {pair: 4e6 if "h3" in pair else 1e4 for pair in PAIRS}
+    one = replace(two, hosts=tuple(HOSTS), values=dict.fromkeys(PAIRS, 1e4), missing={}, means=means)
+    assert sentences([one]) == [
+        "h3 loses packets or stalls: calls take 400\u00d7 as long on average in RPC 8 B (14 of 14 pairs)"
+    ]
+    assert not is_well([one])
+    of_one = section([one])
+    assert of_one is not None
+    captions = ["".join(span.text for span in one.caption) for one in of_one.blocks if isinstance(one, Table)]
+    assert ["mean time of a call" in text for text in captions] == [False, True]
+    slow_too = replace(one, values=means)
+    assert [text.partition(":")[0] for text in sentences([slow_too])] == [
+        "h3 is slow as sender to everybody",
+        "h3 is slow as receiver from everybody",
+    ]
 
 
 def test_most_pairs_of_a_host_that_is_gone_are_one_sentence(tmp_path: Path) -> None:

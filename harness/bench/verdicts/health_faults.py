@@ -38,8 +38,8 @@ EXPECTED = {
     HEALTHY: ("All alike",),
     "device": ("h3 is slow",),
     "pair": ("link h3-h4 is slow",),
-    "loss": ("h3 is slow",),
-    "busy": ("h3 is slow",),
+    "loss": ("h3 loses packets or stalls",),
+    "busy": ("h3 is slow", "h3 loses packets or stalls"),
 }
 RATE = "500mbit"
 TO_PEER = f"4,32 0 0 30,21 0 1 {int.from_bytes(bytes(map(int, PEER.split('.'))), 'big')},6 0 0 4294967295,6 0 0 0"

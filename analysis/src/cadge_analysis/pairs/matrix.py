@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from cadge_analysis.pairs.fit import Pair, SlowPart, slow_for_all
+from cadge_analysis.pairs.fit import Pair, SlowPart, slow_for_all, stalled_for_all
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers
 from cadge_results.plugins.parameter import Quantity
@@ -21,7 +21,8 @@ class PairMatrix:
     """One layer in one case over pairs of hosts. values: the best of a pair's launches, in the quantity's base unit.
 
     The best, for a launch that something else disturbed says nothing of a host or a link. missing: pairs that gave no
-    number, and why. launches: how many a pair has.
+    number, and why. launches: how many a pair has. means: of a quantity that is a time, the best launch's time over its
+    operations, in ns.
     """
 
     series: Series
@@ -31,6 +32,7 @@ class PairMatrix:
     values: Mapping[Pair, float]
     missing: Mapping[Pair, str]
     launches: int
+    means: Mapping[Pair, float] = field(default_factory=dict)
 
     @property
     def times(self) -> Mapping[Pair, float]:
@@ -42,7 +44,7 @@ class PairMatrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowFound:
-    """A host or link that is slow in a case, over every layer."""
+    """A host or link that is slow or stalls in a case, over every layer."""
 
     case: Case
     part: SlowPart
@@ -53,6 +55,7 @@ def matrices(data: Dataset) -> list[PairMatrix]:
     numbers = CellNumbers(data)
     values: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
     missing: dict[tuple[Case, Series], dict[Pair, str]] = defaultdict(dict)
+    means: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
     for cell in data.planned:
         settings = dict(cell.series.settings)
         if PAIR not in settings or cell.twin:
@@ -61,8 +64,10 @@ def matrices(data: Dataset) -> list[PairMatrix]:
         key = cell.case, replace(cell.series, settings=tuple(sorted(settings.items())))
         found = list(numbers[cell.point_id].by_round.values()) if cell.point_id in numbers else []
         if found and min(found) > 0:
-            better = cell.case.file.main_quantity.better
-            values[key][first, second] = min(found) if better == "low" else max(found)
+            quantity = cell.case.file.main_quantity
+            values[key][first, second] = min(found) if quantity.better == "low" else max(found)
+            if quantity.kind == "histogram":
+                means[key][first, second] = min(one.elapsed_ns / max(1, one.operations) for one in cell.samples)
         else:
             missing[key][first, second] = next((one.reason for one in cell.troubles), cell.state)
     every = sorted(values.keys() | missing.keys(), key=lambda key: (key[0].sort_key, key[1]))
@@ -76,6 +81,7 @@ def matrices(data: Dataset) -> list[PairMatrix]:
             values=values[key],
             missing=missing[key],
             launches=data.plan.rounds,
+            means=means[key],
         )
         for key in every
         for case, series in [key]
@@ -84,13 +90,30 @@ def matrices(data: Dataset) -> list[PairMatrix]:
 
 def slow_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
     """Return what is slow in each case over every layer that was measured there."""
+    return [
+        SlowFound(case=case, part=part)
+        for case, of in _by_case(found)
+        for part in slow_for_all([one.times for one in of])
+    ]
+
+
+def stalled_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
+    """Return what stalls in each case over every layer, and is not already slow there."""
+    slow = {(one.case, frozenset(one.part.hosts)) for one in slow_of(found)}
+    return [
+        SlowFound(case=case, part=part)
+        for case, of in _by_case(found)
+        for part in stalled_for_all([one.means for one in of if one.means])
+        if (case, frozenset(part.hosts)) not in slow
+    ]
+
+
+def _by_case(found: Sequence[PairMatrix]) -> Iterable[tuple[Case, list[PairMatrix]]]:
     by_case: dict[Case, list[PairMatrix]] = defaultdict(list)
     for one in found:
         if one.values:
             by_case[one.case].append(one)
-    return [
-        SlowFound(case=case, part=part) for case, of in by_case.items() for part in slow_for_all([m.times for m in of])
-    ]
+    return by_case.items()
 
 
 def dead_of(found: Sequence[PairMatrix]) -> dict[Pair, str]:

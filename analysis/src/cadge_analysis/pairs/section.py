@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import exp, log
 from operator import itemgetter
@@ -16,7 +17,7 @@ from cadge_analysis.blocks.model import Block, Region, Span, StackedFigure, Tabl
 from cadge_analysis.draw import heat, svg
 from cadge_analysis.draw.palette import GHOST, GRID, LIGHT
 from cadge_analysis.pairs.fit import HOSTS_LEAST, LEAST, Pair
-from cadge_analysis.pairs.matrix import PairMatrix, SlowFound, dead_of, slow_of
+from cadge_analysis.pairs.matrix import PairMatrix, SlowFound, dead_of, slow_of, stalled_of
 
 say = partial(messages.say, "pairs")
 
@@ -35,8 +36,9 @@ _SHARE = 0.9
 
 
 def sentences(found: Sequence[PairMatrix]) -> list[str]:
-    """Return what is slow or dead, a sentence each; one sentence where nothing is."""
-    said = [*_dead(found), *(_slow(one) for one in slow_of(found))]
+    """Return what is slow, stalls or is dead, a sentence each; one sentence where nothing is."""
+    said = [*_dead(found), *(_slow("slow", one) for one in slow_of(found))]
+    said += [_slow("stalls", one) for one in stalled_of(found)]
     hosts = len({host for one in found for host in one.hosts})
     if hosts < HOSTS_LEAST:
         said.append(say("few", n=hosts, least=HOSTS_LEAST))
@@ -46,8 +48,8 @@ def sentences(found: Sequence[PairMatrix]) -> list[str]:
 
 
 def is_well(found: Sequence[PairMatrix]) -> bool:
-    """Tell whether no pair is dead, and no host and no link is slow."""
-    return not dead_of(found) and not slow_of(found)
+    """Tell whether no pair is dead, and no host and no link is slow or stalls."""
+    return not dead_of(found) and not slow_of(found) and not stalled_of(found)
 
 
 def band(found: Sequence[PairMatrix]) -> float:
@@ -61,11 +63,11 @@ def _band(one: PairMatrix) -> float:
     return exp(off[min(len(off) - 1, int(_SHARE * len(off)))]) - 1
 
 
-def _slow(one: SlowFound) -> str:
+def _slow(how: str, one: SlowFound) -> str:
     part, what = one.part, f"{words.pattern(one.case)} {words.workload(one.case)}"
     first, *second = part.hosts
     named = {"first": first, "second": second[0]} if second else {"host": first}
-    return say(f"slow.{part.part}", **named, times=part.times, what=what, slower=part.slower, pairs=part.pairs)
+    return say(f"{how}.{part.part}", **named, times=part.times, what=what, slower=part.slower, pairs=part.pairs)
 
 
 def _dead(found: Sequence[PairMatrix]) -> Iterator[str]:
@@ -88,6 +90,17 @@ def _dead(found: Sequence[PairMatrix]) -> Iterator[str]:
         yield say("dead", first=pair[0], second=pair[1], why=why)
 
 
+def means_that_stall(found: Sequence[PairMatrix]) -> list[PairMatrix]:
+    """Return mean times of a call as matrices, of the cases in which something stalls."""
+    stalled = {one.case for one in stalled_of(found)}
+    mean = {"title": say("mean")}
+    return [
+        replace(one, values=one.means, quantity=one.quantity.model_copy(update=mean))
+        for one in found
+        if one.case in stalled
+    ]
+
+
 def section(found: Sequence[PairMatrix]) -> Region | None:
     """Return the section of a report; None where no pairs were measured."""
     if not found:
@@ -96,6 +109,7 @@ def section(found: Sequence[PairMatrix]) -> Region | None:
     blocks: list[Block] = [listed(sentences(found)), opening]
     for number, one in enumerate(found):
         blocks += [*_picture(one, f"pairs-{number}"), matrix_table(one)]
+    blocks += map(matrix_table, means_that_stall(found))
     return Region(id="pairs", title=say("title"), blocks=tuple(blocks))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge health`: every pair of hosts measured, and which host or link is slow."""
+"""`cadge health`: every pair of hosts measured, and which host or link is slow or stalls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXIT_CODES = (
     "  4    a host does not answer; the others are measured\n"
     "  5    there are fewer than two hosts\n"
     "  6    not complete; `cadge resume` continues\n"
-    "  8    a host or link is slow, or gave no number"
+    "  8    a host or link is slow, stalls, or gave no number"
 )
 
 
@@ -51,10 +51,11 @@ EXIT_CODES = (
 @hosts_options
 @answers
 def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how: MeasureOptions, output: Output) -> int:
-    """Measure every pair of hosts both ways by two layers, and name a host or link that is slow.
+    """Measure every pair of hosts both ways by two layers, and name a host or link that is slow or stalls.
 
-    A host or link is named where it is more than 10 % and five robust standard deviations off, over every layer.
-    Fewer than four hosts show numbers alone. Eight hosts take two minutes, sixteen about eight.
+    A host or link is named where it is more than 10 % and five robust standard deviations off, over every layer. It
+    loses packets or stalls where the mean call takes more than twice as long. Fewer than four hosts show numbers
+    alone. Eight hosts take two minutes, sixteen about eight.
     """
     if campaign is not None:
         return _answered(opened(how.results, campaign), output, EXIT_OK, {}, [])
@@ -69,13 +70,13 @@ def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how:
 
 def _answered(campaign: Campaign, output: Output, code: int, data: dict[str, JsonValue], lines: list[str]) -> int:
     from cadge_analysis.pairs.matrix import matrices
-    from cadge_analysis.pairs.section import is_well, matrix_table, sentences
+    from cadge_analysis.pairs.section import is_well, matrix_table, means_that_stall, sentences
     from cadge_analysis.stats.load import read
 
     found = matrices(read(campaign))
     if not found:
         raise NothingSelectedError(say("health.no_pairs", campaign_id=campaign.campaign_id))
-    tables = edition(map(matrix_table, found), "text").splitlines()
+    tables = edition(map(matrix_table, [*found, *means_that_stall(found)]), "text").splitlines()
     said = sentences(found)
     data = {**data, "found": [*said], "is_well": is_well(found), "matrices": [_data(one) for one in found]}
     if code in (EXIT_OK, EXIT_BAD_ANSWER) and not is_well(found):
@@ -91,6 +92,9 @@ def _data(one: PairMatrix) -> JsonValue:
         "parameters": dict(one.case.workload.values),
         "unit": one.quantity.unit,
         "better": one.quantity.better,
-        "pairs": [{"first": first, "second": second, "value": value} for (first, second), value in one.values.items()],
+        "pairs": [
+            {"first": pair[0], "second": pair[1], "value": value, "mean_ns": one.means.get(pair)}
+            for pair, value in one.values.items()
+        ],
         "missing": [{"first": first, "second": second, "why": why} for (first, second), why in one.missing.items()],
     }

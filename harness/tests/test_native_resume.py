@@ -143,6 +143,31 @@ duration: 20ms
     assert [(row["bytes"], row["rounds"]) for row in rows] == [(8, 3)]
 
 
+def test_tools_run_in_rounds_that_are_added(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool, tmp_path: Path
+) -> None:
+    path = tmp_path / "in-time.yml"
+    path.write_text("""\
+schema: cadge.sweep/2
+title: With tools and time
+places: within
+waits: block
+patterns: [{pattern: pingpong, bytes: 8B, touch: none}]
+natives: 8B
+launches: 3
+floors: false
+duration: 20ms
+budget: 60s
+""")
+    runner.stop_after = 50  # launches: more than twice as many rounds have
+    assert cadge("run", "--sweep", str(path), "--no-report").code == 0
+    rounds = last(checkout).plan.rounds
+    assert rounds > 3
+    assert sorted(one.round for one in native(checkout).readings) == list(range(rounds))
+    assert tool.runs == [8] * rounds
+    assert len(runner.made) == len(set(runner.made)), "a launch was repeated"
+
+
 @pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.first(1)
 def test_resume_runs_the_tools_of_what_is_missing(

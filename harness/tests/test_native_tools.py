@@ -335,13 +335,13 @@ def pairs(monkeypatch: pytest.MonkeyPatch, **more: object) -> tuple[Pair, ...]:
     return choose(TOOLS, natives_of(FILES), WORKLOADS.patterns, **given).pairs  # type: ignore[arg-type]
 
 
-def plan_of(chosen: tuple[Pair, ...], folder: Path, rounds: int = 3) -> Plan:
+def plan_of(chosen: tuple[Pair, ...], folder: Path, rounds: int = 3, cores: int = 2) -> Plan:
     path = folder / "crosscheck.yml"
     text = sweep_text(chosen, WORKLOADS.patterns, rounds=rounds, seed=5, duration_ms=100)
     path.write_text(text, encoding="utf-8")
     sweep, _ = read_sweep(path, WORKLOADS)
     catalogue = Catalogue(tuple(LayerInfo(file=file) for file in FILES))
-    return by_size(make_plan(sweep, catalogue, WORKLOADS, make_site()), len(chosen) * rounds)
+    return by_size(make_plan(sweep, catalogue, WORKLOADS, make_site(cores=cores)), len(chosen) * rounds)
 
 
 def test_layers_name_tools_that_there_are() -> None:
@@ -421,13 +421,30 @@ def test_every_tool_runs_once_a_round_between_launches_of_it(monkeypatch: pytest
     assert {name: sorted(rounds) for name, rounds in runs.items()} == {name: [0, 1, 2] for name in planned}
 
 
+def test_a_tool_of_several_pairs_does_not_run_where_its_point_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No other launch of the round has as many endpoints."""
+    monkeypatch.setattr(native_cells, "why_absent", lambda tool: "not here" if tool.rdma else "")
+    chosen = choose(
+        TOOLS, natives_of(FILES), WORKLOADS.patterns,
+        layers=("mpi-p2p",), named=(), only=("msgrate",), places=["within"], sizes=[8],
+    ).pairs  # fmt: skip
+    plan = plan_of(chosen, tmp_path, cores=4)
+    [wide] = [cell for cell in cells_of(chosen, plan) if pairs_of(plan.by_id[cell.point_id], plan) > 1]
+    left = [one for one in plan.launches if one.round < 2 or wide.point_id not in one.point_ids]
+    dropped = plan.model_copy(update={"launches": tuple(left)})
+    ran = [launch_id for launch_id, names in schedule(cells_of(chosen, plan), dropped).items() if wide.cell_id in names]
+    assert sorted(one.round for one in left if one.launch_id in ran) == [0, 1]
+
+
 def test_a_window_of_the_tool_is_that_of_the_point(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(native_cells, "why_absent", lambda tool: "not here" if tool.rdma else "")
     chosen = choose(
         TOOLS, natives_of(FILES), WORKLOADS.patterns,
         layers=("mpi-p2p", "native-ucx"), named=(), only=("msgrate", "stream"), places=["within"], sizes=[8, 65536],
     ).pairs  # fmt: skip
-    plan = plan_of(chosen, tmp_path)
+    plan = plan_of(chosen, tmp_path, cores=4)
     found = {
         (cell.tool, cell.bytes, point.workload["depth"], pairs_of(point, plan))
         for cell in cells_of(chosen, plan)

@@ -27,7 +27,8 @@ def schedule(cells: Sequence[NativeCell], plan: Plan) -> dict[str, list[str]]:
     for (place, _), launch_ids in rounds.items():
         here = [one for one in cells if _runs_at(one, plan, place)]
         for cell in order.sample(here, len(here)):
-            found[order.choice(_launches_for(cell, plan, launch_ids))].append(cell.cell_id)
+            if fit := _launches_for(cell, plan, launch_ids):
+                found[order.choice(fit)].append(cell.cell_id)
     return found
 
 

@@ -140,14 +140,13 @@ class InterleavingRunner:
 
     def __init__(self, inner: Runner, writer: CampaignWriter, found: NativeFile) -> None:
         """`found`: as stored. Raises UnfitError where one of the tools is not here."""
-        plan = writer.campaign.plan
         self._inner = inner
         self._writer = writer
         self._found = found
         self._cells = {cell.cell_id: cell for cell in found.cells}
         self._tools = tools_of(found)
-        self._after = schedule(found.cells, plan)
-        self._rounds = {launch.launch_id: launch.round for launch in plan.launches}
+        self._after: Mapping[str, Sequence[str]] = {}
+        self._rounds: Mapping[str, int] = {}
         self._port = PORTS[0] + int(time.time()) % (PORTS[1] - PORTS[0])
 
     def __call__(
@@ -159,7 +158,10 @@ class InterleavingRunner:
         on_launch: OnLaunch,
         stop: threading.Event,
     ) -> CampaignEnd:
-        """Carry the blocks out."""
+        """Carry the blocks out. The plan may have grown since the last call."""
+        plan = self._writer.campaign.plan
+        self._after = schedule(self._found.cells, plan)
+        self._rounds = {launch.launch_id: launch.round for launch in plan.launches}
         hosts = Hosts(testbed)
 
         def took(raw: Mapping[str, object]) -> None:

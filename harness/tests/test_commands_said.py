@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,9 @@ import pytest
 from cadge_analysis.page.parts.provenance import run_again
 from cadge_analysis.stats.load import Dataset
 from cadge_cli.cli import command_of
+from cadge_harness import __version__
+from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.plan.catalogue import read_catalogue
 from cadge_results import Store
 from cadge_results.command import Caller, called, command, retold
 
@@ -135,3 +140,44 @@ def test_a_page_of_the_users_own_keeps_his_options_and_a_published_one_names_no_
         called(Caller())
     assert own == "bin/cadge resume c1 --disturbed --results '/a b' --inventory lab.yml"
     assert published == "cadge resume c1 --disturbed"
+
+
+def hints(cadge: Cadge) -> list[str]:
+    """Return the commands that are printed where a layer is not built, the driver is stale, and where it is gone."""
+    checkout = find_checkout()
+    (checkout.modules / "c-three.absent").unlink()
+    absent = read_catalogue(checkout).get("c-three").absent
+    found = [absent.reason if absent else ""]
+    shutil.rmtree(checkout.root / "harness/patterns/stream")
+    found += re.findall(r"is stale: .*   fix: (.*)", cadge("doctor").out)
+    found += re.findall(r"is stale: .*\n  (.*)", cadge("run", "--sweep", "tiny").err)
+    checkout.driver.unlink()
+    found += re.findall(r"is not built   fix: (.*)", cadge("doctor").out)
+    found += re.findall(r"nothing was built.*\n  (.*)", cadge("run", "--sweep", "tiny").err)
+    return found
+
+
+def test_a_checkout_is_built_and_a_release_unpacked_again(checkout: Checkout, cadge: Cadge) -> None:
+    assert hints(cadge) == ["not built; run: make build", *["make build"] * 4]
+    assert checkout.to_install == "make setup"
+
+
+def test_a_release_has_no_makefile(checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout.root / "RELEASE").write_text("")
+    again = f"tar -C {checkout.root} --strip-components=1 -xf cadge-{__version__}-linux-{os.uname().machine}.tar.gz"
+    assert hints(cadge) == ["not in this release", *[again] * 4]
+    monkeypatch.setattr(sys, "prefix", "/a b/.venv")
+    assert checkout.to_install == f"rm -r '/a b/.venv' && {checkout.root}/bin/cadge --version"
+
+
+def test_one_place_knows_what_make_does() -> None:
+    """A sentence that says `make build` is wrong in a release; one of a node's build may name both."""
+    sources = [path for room in ("harness/src", "harness/agent", "results/src") for path in ROOT.glob(f"{room}/**/*.*")]
+    found = {
+        (path.name, line.strip())
+        for path in sources
+        if path.suffix in {".py", ".yml"} and path.name != "paths.py"
+        for line in path.read_text().splitlines()
+        if re.search(r"\bmake (build|setup|sweep|report|dist)\b", line) and "or an unpacked release" not in line
+    }
+    assert found == set()

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cadge_harness import __version__
 from cadge_harness.errors import UnfitError, UsageError
 
 
@@ -20,6 +23,21 @@ class Checkout:
     def is_release(self) -> bool:
         """Whether this is an unpacked release (ci/dist), which has no sources of C code."""
         return (self.root / "RELEASE").is_file()
+
+    @property
+    def to_build(self) -> str:
+        """The command that makes the build anew: a release brings its own."""
+        if self.is_release:
+            archive = f"cadge-{__version__}-linux-{os.uname().machine}.tar.gz"
+            return f"tar -C {shlex.quote(str(self.root))} --strip-components=1 -xf {archive}"
+        return "make build"
+
+    @property
+    def to_install(self) -> str:
+        """The command that installs the Python packages anew: a release does so when it finds none."""
+        if self.is_release:
+            return f"rm -r {shlex.quote(sys.prefix)} && {shlex.quote(str(self.root / 'bin/cadge'))} --version"
+        return "make setup"
 
     @property
     def build(self) -> Path:
@@ -87,9 +105,8 @@ def find_checkout() -> Checkout:
     if _is_checkout(root):
         return Checkout(root)
     raise UnfitError(
-        f"the checkout that this cadge was installed from is not at {root} any more; "
-        "run make setup in the checkout again, or set CADGE_ROOT",
-        commands=("make setup",),
+        f"the checkout that this cadge was installed from is not at {root} any more; run make setup in the checkout "
+        "again, of a release its bin/cadge, or set CADGE_ROOT"
     )
 
 

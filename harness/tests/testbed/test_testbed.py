@@ -496,7 +496,7 @@ def test_without_the_right_to_make_namespaces_auto_is_local_and_says_why(how: st
     assert "\n" not in found["notes"][0]
     answer = resolve_as(prefix, "emulated", folder)
     assert answer.returncode == 3
-    assert "TESTBED=local" in json.loads(answer.stdout)["commands"][-1]
+    assert "--testbed local" in json.loads(answer.stdout)["commands"][-1]
 
 
 def test_sudo_that_needs_a_password_ends_with_the_commands_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +506,7 @@ def test_sudo_that_needs_a_password_ends_with_the_commands_to_run(monkeypatch: p
     with pytest.raises(UnfitError, match="sudo needs your password") as caught:
         testbed_emulated.as_root(["true"])
     assert caught.value.exit_code == 3
-    assert caught.value.commands[:2] == ("sudo -v", "make sweep")
+    assert caught.value.commands == ("sudo -v", "cadge", "# or, without root: cadge run --testbed local")
 
 
 def test_local_needs_nothing(state: Path) -> None:
@@ -748,7 +748,7 @@ def test_a_sudo_that_never_remembers_is_refused_with_what_to_do(sudo: Path) -> N
     sudo.with_name("sudo.forgets").touch()
     with pytest.raises(UnfitError, match="asks for your password each time") as caught:
         testbed_emulated.as_root(["true"])
-    assert caught.value.commands == ("sudo make sweep", "# or, without root: make sweep TESTBED=local")
+    assert caught.value.commands == ("sudo cadge", "# or, without root: cadge run --testbed local")
 
 
 def test_without_a_terminal_nobody_is_asked_for_a_password(sudo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

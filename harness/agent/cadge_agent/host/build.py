@@ -83,7 +83,10 @@ def _fix_of(why: str) -> str:
 
 
 def _unfit(text: str, fix: str = "") -> FaultError:
-    again = "Build Cadge there (make build), or leave cadge_build_path out of the inventory: then our build is copied"
+    again = (
+        "Put Cadge there (make build, or an unpacked release), or leave cadge_build_path out of the inventory: then "
+        "our build is copied"
+    )
     return FaultError(fault("build", text, fix or again))
 
 

@@ -167,7 +167,7 @@ def _builds(
     first, second = sides
     trees = find_sources(checkout, first), find_sources(checkout, second)
     if not checkout.driver.is_file():
-        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=("make build",))
+        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=(checkout.to_build,))
     for tree in dict.fromkeys(trees):
         if n := uncommitted(tree):
             output.say(say("ab.uncommitted", title=tree.title, n=n, root=tree.root))

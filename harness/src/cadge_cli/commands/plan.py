@@ -133,7 +133,7 @@ def plan(
     )
     code = EXIT_OK
     if inventory is not None and look and not request.checkout.driver.is_file():
-        output.problem(say("plan.no_build"))
+        output.problem(say("plan.no_build", fix=request.checkout.to_build))
     elif inventory is not None and look:
         from cadge_cli.hosts import finding_lines, look_at_hosts
 

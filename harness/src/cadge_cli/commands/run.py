@@ -381,7 +381,7 @@ def _say_if_short(testbed: testbeds.Testbed, plan: Plan, launches: int, output: 
 def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
     if not checkout.driver.is_file():
-        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=("make build",))
+        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=(checkout.to_build,))
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 

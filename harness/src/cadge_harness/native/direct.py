@@ -13,7 +13,7 @@ from typing import Literal
 from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words, messages, positive
 from cadge_results.formats.base import Wait
 
-_BUILT = "make build; it needs its library's headers"
+_BUILT = "Cadge's own build has it where its library's headers are"
 _TIMES = {"echo": 1, "window": 4, "oneway": 8}
 """So many times the usual messages: several are under way at a time."""
 _MPI_TIMES = 4

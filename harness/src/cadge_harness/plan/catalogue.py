@@ -175,7 +175,8 @@ def _absent(checkout: Checkout, name: str) -> Refusal | None:
     if note.is_file():
         reason = note.read_text(encoding="utf-8", errors="replace").strip() or "its library is missing"
         return Refusal(code=Reason.BUILD_ABSENT, reason=f"not built: {reason}")
-    return Refusal(code=Reason.BUILD_ABSENT, reason="not built; run: make build")
+    reason = "not in this release" if checkout.is_release else f"not built; run: {checkout.to_build}"
+    return Refusal(code=Reason.BUILD_ABSENT, reason=reason)
 
 
 def select(catalogue: Catalogue, names: Iterable[str]) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def check_driver(checkout: Checkout) -> None:
     said = _said(checkout)
     if wrong := list(differences(said, workloads)):
         more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        raise UnfitError(f"the build is stale: {wrong[0]}{more}", commands=("make build",))
+        raise UnfitError(f"the build is stale: {wrong[0]}{more}", commands=(checkout.to_build,))
 
 
 def check_plan(checkout: Checkout, plan: Plan) -> None:
@@ -103,7 +103,7 @@ def check_plan(checkout: Checkout, plan: Plan) -> None:
 def _said(checkout: Checkout) -> Mapping[str, object]:
     said = ask_driver(checkout.driver)
     if isinstance(said, str):
-        raise UnfitError(f"the build cannot be used: {said}", commands=("make build",))
+        raise UnfitError(f"the build cannot be used: {said}", commands=(checkout.to_build,))
     return said
 
 

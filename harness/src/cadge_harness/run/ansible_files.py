@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError
+from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.providers.folder import ABSENT, FILE, OF_LAYER, brought
 from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import TestbedKind
@@ -35,9 +36,7 @@ def playbooks() -> Path:
     root = os.environ.get("CADGE_ROOT")
     folder = (Path(root) if root else Path(__file__).resolve().parents[4]) / "playbooks"
     if not (folder / "site.yml").exists():
-        raise UnfitError(
-            f"there are no playbooks in {folder}; run `make setup` in the checkout", commands=("make setup",)
-        )
+        raise UnfitError(f"there are no playbooks in {folder}", commands=(Checkout(folder.parent).to_install,))
     return folder
 
 
@@ -87,7 +86,7 @@ def pack(
     has everything. The build is in the folder `build`.
     """
     if not (build / "bin" / "cadge-driver").exists():
-        raise UnfitError(f"there is no build in {build}", commands=("make build",))
+        raise UnfitError(f"there is no build in {build}", commands=(find_checkout().to_build,))
     members = [
         (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
         for path in _members(build, layers)

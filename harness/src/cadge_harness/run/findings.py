@@ -53,7 +53,7 @@ class HostFinding:
 def look(checkout: Checkout, catalogue: Catalogue, results: Path | None = None) -> list[HostFinding]:
     """Return everything that was found, in the order of a campaign's life. results: the user's folder of campaigns."""
     return [
-        *_programs(),
+        *_programs(checkout),
         *_checkout(checkout, results),
         *_outside_programs(needed_programs(checkout)),
         *_layers(checkout, catalogue),
@@ -66,17 +66,17 @@ def look(checkout: Checkout, catalogue: Catalogue, results: Path | None = None) 
 
 def look_at_controller(checkout: Checkout, results: Path | None = None) -> list[HostFinding]:
     """Return what matters of a machine that measures on other hosts, and brings them its build."""
-    return [*_programs(), *_checkout(checkout, results)]
+    return [*_programs(checkout), *_checkout(checkout, results)]
 
 
-def _programs() -> Iterator[HostFinding]:
+def _programs(checkout: Checkout) -> Iterator[HostFinding]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield HostFinding(code="D01", level="ok", text=f"Python {version}")
     beside = Path(sys.executable).parent / "ansible-playbook"
     if beside.is_file() or shutil.which("ansible-playbook"):
         yield HostFinding(code="D02", level="ok", text="ansible-playbook is there")
     else:
-        yield HostFinding(code="D02", level="fail", text="ansible-playbook is missing", fix="make setup")
+        yield HostFinding(code="D02", level="fail", text="ansible-playbook is missing", fix=checkout.to_install)
     for program, purpose, package in (
         ("ssh", "reaching hosts", "openssh-client"),
         ("mpirun", "the MPI layers", "openmpi-bin"),
@@ -97,7 +97,7 @@ def _checkout(checkout: Checkout, results: Path | None) -> Iterator[HostFinding]
         yield HostFinding(code="D12", level="ok", text=f"{checkout.driver.name} is built")
         yield from _patterns(checkout)
     else:
-        yield HostFinding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix="make build")
+        yield HostFinding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix=checkout.to_build)
     folder = (results or checkout.campaigns).absolute()
     while not folder.is_dir():
         folder = folder.parent
@@ -121,11 +121,11 @@ def _patterns(checkout: Checkout) -> Iterator[HostFinding]:
         return
     said = ask_driver(checkout.driver)
     if isinstance(said, str):
-        yield HostFinding(code="D15", level="fail", text=f"the build cannot be used: {said}", fix="make build")
+        yield HostFinding(code="D15", level="fail", text=f"the build cannot be used: {said}", fix=checkout.to_build)
         return
     wrong = list(differences(said, workloads))
     for text in wrong:
-        yield HostFinding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
+        yield HostFinding(code="D15", level="fail", text=f"the build is stale: {text}", fix=checkout.to_build)
     if not wrong:
         yield HostFinding(
             code="D15",
@@ -194,7 +194,7 @@ def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[HostFinding]:
         yield HostFinding(code="D23", level="warn", text=f"{', '.join(names)} cannot run here: {reason}")
     if not any(info.absent is None for info in catalogue.layers):
         text = f"no layer is built in {checkout.modules}"
-        yield HostFinding(code="D22", level="fail", text=text, fix="make build")
+        yield HostFinding(code="D22", level="fail", text=text, fix=checkout.to_build)
 
 
 def _testbed() -> Iterator[HostFinding]:

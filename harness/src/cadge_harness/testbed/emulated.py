@@ -37,6 +37,7 @@ from cadge_harness.testbed.host_files import DATA_PREFIX, HOST_FOLDER, MANAGEMEN
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.testbed.users import FOLDER, Use, users
 from cadge_harness.words import count_of
+from cadge_results.command import command, typed_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +124,7 @@ def as_root(argv: list[str]) -> list[str]:
     able, why = may_be_root()
     if not able:
         wanted = why == NEEDS_PASSWORD
-        commands = ("sudo -v", "make sweep", "# or, without root: make sweep TESTBED=local")
+        commands = ("sudo -v", typed_with(), f"# or, without root: {command('run', '--testbed', 'local')}")
         if not wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UnfitError(f"an emulated testbed needs root: {why}", commands=commands if wanted else commands[2:])
         sys.stderr.write("cadge: the emulated testbed is made of namespaces, which takes root; asking sudo once\n")
@@ -133,7 +134,7 @@ def as_root(argv: list[str]) -> list[str]:
             raise UnfitError(
                 "an emulated testbed needs root more than once, and sudo asks for your password each time "
                 "(timestamp_timeout in sudoers)",
-                commands=("sudo make sweep", commands[2]),
+                commands=(f"sudo {commands[1]}", commands[2]),
             )
     _keep_root()
     return ["sudo", "-n", "--", *argv]
@@ -369,7 +370,7 @@ def _make(folder: Path, hosts: int, *, by_hand: bool, shared: Sequence[Path] = (
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         reason = (done.stdout.strip() or done.stderr.strip() or "no reason was given").splitlines()[-1]
-        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
+        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("cadge run --testbed local",))
     state = {
         **json.loads(done.stdout),
         "boot_id": _boot_id(),

@@ -70,9 +70,9 @@ def _keygen(path: Path, comment: str) -> str:
 
 def write_files(folder: Path, names: list[str]) -> None:
     """Make keys and every generated file of a testbed with these hosts anew. Raises UnfitError."""
-    for tool in ("ssh-keygen", "ssh", "ip"):
+    for tool, package in (("ssh-keygen", "openssh-client"), ("ssh", "openssh-client"), ("ip", "iproute2")):
         if shutil.which(tool) is None and not Path("/usr/sbin", tool).exists():
-            raise UnfitError(f"the program {tool} is missing", commands=("make setup",))
+            raise UnfitError(f"the program {tool} is missing", commands=(f"apt install {package}",))
     hosts = folder / "hosts"
     shutil.rmtree(hosts, ignore_errors=True)
     hosts.mkdir(mode=0o700)

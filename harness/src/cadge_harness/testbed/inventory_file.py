@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
+from cadge_harness.paths import find_checkout
 from cadge_harness.testbed.inventory_rules import HostVariables, for_example, loops_back, read_host
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
@@ -39,7 +40,7 @@ def tool(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise UnfitError(f"the program {name} is missing", commands=("make setup",))
+        raise UnfitError(f"the program {name} is missing", commands=(find_checkout().to_install,))
     return found
 
 

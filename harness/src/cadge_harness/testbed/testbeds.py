@@ -116,7 +116,7 @@ def resolve(
         if reason := emulated.probe():
             if kind == "auto":
                 return local(notes=(f"testbed local, not emulated: {reason}",), own=own)
-            raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
+            raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("cadge run --testbed local",))
     if start:
         joined = emulated.join(hosts, own=BESIDE if own else ANEW if anew else "")
         found = emulated.describe(joined.status, use=joined.use, notes=joined.notes)

@@ -78,6 +78,8 @@ def test_srun_starts_ranks_in_the_order_of_their_hosts(tmp_path: Path, monkeypat
     alone = launcher.options(replace(asked, hosts={}))
     assert {"--nodes=1", "--ntasks=2", "--nodelist=n1"} <= set(alone)
     assert launcher.variables(asked) == {"SLURM_CONF": "/c"}
+    assert launcher.before()[-1] == "slurm", "the agent, which tries again while Slurm's controller restarts"
+    assert launcher.patience_s > 0
 
 
 def site(ssh: tuple[str, ...]) -> Any:  # noqa: ANN401 - a part of one

@@ -182,3 +182,43 @@ def test_a_job_that_ended_is_said_once(said: str) -> None:
     ]
     (one,) = {ansible_io.sentence(failure) for failure in failed}
     assert one.startswith("Slurm has ended the job, and its hosts are gone; continue in another one: ")
+
+
+AWAY = "srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)"
+ANEW = "srun: error: Unable to create step for job 7: Memory required by task is not available"
+JOBS = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+WRONG = "srun: error: Unable to create step for job 7: Requested node configuration is not available"
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "tries"), [([AWAY, ANEW], 0, 3), ([JOBS], 0, 2), ([WRONG], 1, 1), (["sh: not found"], 1, 1)]
+)
+def test_slurms_programs_are_tried_again_while_its_controller_restarts(
+    said: list[str], code: int, tries: int, tmp_path: Path
+) -> None:
+    """A program that fails once with each of these sentences, and counts how often it ran."""
+    (tmp_path / "said").write_text("".join(f"{line}\n" for line in said))
+    program = tmp_path / "srun"
+    program.write_text(f"""#!/bin/sh
+        cd {tmp_path}; echo >>tries; line=$(sed -n "$(wc -l <tries)p" said)
+        test -z "$line" || {{ echo "$line" >&2; exit 1; }}
+        echo note >&2; cat
+        """)
+    program.chmod(0o755)
+    argv = [sys.executable, str(find_checkout().root / "harness/agent"), "slurm", str(program), "--quiet"]
+    done = subprocess.run(argv, input="for the task\n", capture_output=True, text=True, check=False)
+    assert (done.returncode, len((tmp_path / "tries").read_text())) == (code, tries)
+    assert (done.stdout, done.stderr) == (("for the task\n", "note\n") if code == 0 else ("", f"{said[0]}\n"))
+
+
+def test_a_step_that_is_told_to_end_ends_its_srun(tmp_path: Path) -> None:
+    program = tmp_path / "srun"
+    program.write_text("#!/bin/sh\ntrap 'echo ended; exit 5' TERM\necho ready; while :; do sleep 0.05; done\n")
+    program.chmod(0o755)
+    argv = [sys.executable, str(find_checkout().root / "harness/agent"), "slurm", str(program)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+        run.terminate()
+        assert run.stdout.read() == "ended\n"
+    assert run.returncode == 5

@@ -10,6 +10,7 @@ Standard library alone, Python 3.9 or later; copied to each host of a testbed as
     agent.pyz look --hosts FILE --host NAME --work DIR --build DIR
     agent.pyz step --job ID --srun PROGRAM [--conf FILE] -- [ssh's options] HOST COMMAND...
     agent.pyz step --job ID --srun PROGRAM [--conf FILE] --hosts HOST,... [--mpi KIND] -- COMMAND...
+    agent.pyz slurm PROGRAM ARGUMENTS...
 
 check gets a host ready: ends and removes what a killed agent of the same campaign left, restores values of the kernel
 that any killed agent left (beside DIR, host/kernel.py), runs the build's driver once, and writes DIR/node.json. It
@@ -41,8 +42,9 @@ look says what the host is and what is wrong with it, under a lease as run does,
 hosts of the inventory as a block has them. It prints a line "looked" and obeys {"clock": NUMBER} and {"reach": [...]},
 with a line "clock" and a line "reached", until {"stop": REASON}; when the lease ends before that, it removes DIR.
 
-step stands in for ssh inside a Slurm allocation: it becomes srun, which runs the command on that host. With --hosts
-it runs it on all of them at once, and each line of the output begins with a task's number.
+step stands in for ssh inside a Slurm allocation: srun runs the command on that host. With --hosts it runs it on all of
+them at once, and each line of the output begins with a task's number. slurm runs any program of Slurm. Both try again,
+for some time, where Slurm's controller is away.
 
 Exit status of run: 0 finished or stopped, 2 bad arguments or block, 4 another host was lost, 5 the lease or the
 deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error. look: 0, 2 bad arguments, 5 the lease

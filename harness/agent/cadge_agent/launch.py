@@ -13,28 +13,25 @@ from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
 from cadge_agent.host.network import with_port
-from cadge_agent.mpirun import mpi_command, mpi_environment, started_by
-from cadge_agent.outcome import outcome, port_taken, step_refused, with_room
+from cadge_agent.mpirun import mpi_command, mpi_environment, patience_of, started_by
+from cadge_agent.outcome import outcome, port_taken, with_room
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.segments import room_of
 from cadge_agent.site import RESERVED_PORTS, HostSite
 
 AFTER_PEER_S = 3.0  # one endpoint gone: the others get this long to write what they know
-NEW_STEP_S = 10.0  # between a step that Slurm refused and the next
 PORTS_A_CONTEXT = 2  # that a layer may want on one host
 
 
 def make_launch(given: Launch, fleet: Fleet, reactor: Reactor, output: LeaseOutput) -> Record:
-    """Make a launch, once more if a port was taken (with others) or Slurm refused the step; returns its record."""
+    """Make a launch, once more if a port was taken (with others); returns its record."""
     for attempt in range(2):
         launch = given.copy()
         contexts = sum(len(endpoint["cpus"]) or 1 for endpoint in given["endpoints"])
         launch["ports"] = ports_of(fleet.site.block["ports"], contexts, attempt)
         record = _Making(launch, attempt, fleet, reactor, output).record()
-        if step_refused(record):
-            reactor.wait(lambda: reactor.stop_reason is not None, NEW_STEP_S)
-        elif not port_taken(record):
+        if not port_taken(record):
             break
     return record
 
@@ -62,6 +59,7 @@ class _Making:
         self.reactor = reactor
         self.output = output
         self.started_by = ""
+        self.patience_s = 0.0
 
     def record(self) -> Record:
         """Make it; returns its record."""
@@ -128,7 +126,7 @@ class _Making:
             oob = with_port(self.site.host["management_address"], self.site.meeting_port(self.attempt))
         if self.launch["launcher"] == "mpirun":
             argv = mpi_command(self.site, self.launch, programs, oob)
-            self.started_by = started_by(self.site)
+            self.started_by, self.patience_s = started_by(self.site), patience_of(self.site)
             self.site.given = mpi_environment(self.site, self.launch)
             log = self.site.log_file(self.launch, 0)
             self.site.children[0] = Child(argv, log, self.site.given, self.site.home)
@@ -154,7 +152,7 @@ class _Making:
         def over() -> bool:
             return first.code() is not None or self.fleet.lost(self.launch) or bool(self._lost_endpoints())
 
-        deadline_s = self.launch["deadline_ms"] / 1000 + 1.0
+        deadline_s = self.launch["deadline_ms"] / 1000 + 1.0 + self.patience_s
         if not self.reactor.wait(over, deadline_s):
             return LaunchFailedError("DEADLINE", f"the launch did not end within {self.launch['deadline_ms']} ms")
         if self.fleet.lost(self.launch):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from cadge_agent.errors import LaunchFailedError
-from cadge_agent.step import step_options
+from cadge_agent.step import RETRY_S, own_command, step_options
 
 ANSWER_S = 20
 
@@ -37,7 +37,8 @@ class RankPlan:
 class Launcher:
     """One kind of launcher. says: what its `--version` holds. rank: the variable that tells a rank its number.
 
-    keeps: variables that ranks need beside those of OF_LAUNCHERS, as a pattern of sh. version: as it says.
+    keeps: variables that ranks need beside those of OF_LAUNCHERS, as a pattern of sh. version: as it says. before: what
+    starts the launcher. patience_s: how long that may wait before a rank starts; drivers have deadlines of their own.
     """
 
     says: str
@@ -46,6 +47,8 @@ class Launcher:
     variables: Callable[[RankPlan], dict[str, str]]
     keeps: str = ""
     version: str = ""
+    before: Callable[[], Sequence[str]] = tuple
+    patience_s: float = 0.0
 
 
 def _open_mpi(wanted: RankPlan) -> list[str]:
@@ -97,7 +100,15 @@ def _of_slurm(_wanted: RankPlan | None = None) -> dict[str, str]:
 LAUNCHERS = (
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, _of_open_mpi),
     Launcher("HYDRA", "PMI_RANK", _hydra, _of_hydra),
-    Launcher("slurm", "SLURM_PROCID", _srun, _of_slurm, "SLURM_*"),
+    Launcher(
+        "slurm",
+        "SLURM_PROCID",
+        _srun,
+        _of_slurm,
+        "SLURM_*",
+        before=lambda: own_command("slurm"),
+        patience_s=RETRY_S,
+    ),
 )
 
 

@@ -24,7 +24,7 @@ from cadge_agent.host.look import look
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite
-from cadge_agent.step import step
+from cadge_agent.step import patiently, step
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -128,6 +128,9 @@ def main() -> int:
     six.add_argument("--mpi", default="none", help="how srun introduces tasks to each other")
     six.add_argument("words", nargs=argparse.REMAINDER)
     six.set_defaults(action=step)
+    seven = verbs.add_parser("slurm", help="run a program of Slurm, again while its controller restarts")
+    seven.add_argument("words", nargs=argparse.REMAINDER)
+    seven.set_defaults(action=lambda given: patiently(given.words, os.environ))
     arguments = parser.parse_args()
     os.umask(0o077)  # what we make on a node, and what we start makes there, is nobody else's business
     return int(arguments.action(arguments))

@@ -40,7 +40,7 @@ def mpi_command(site: HostSite, launch: Launch, programs: Mapping[str, Programs]
     """Return the command. Raises LaunchFailedError where there is no launcher, or none that is known."""
     wanted = _wanted(site, launch)
     program, launcher = _launcher(site)
-    argv = [program, *site.block["mpirun"]["options"], *launcher.options(wanted)]
+    argv = [*launcher.before(), program, *site.block["mpirun"]["options"], *launcher.options(wanted)]
     return [*argv, "sh", "-c", _script(site, launch, programs, oob, launcher)]
 
 
@@ -48,6 +48,11 @@ def started_by(site: HostSite) -> str:
     """Say which launcher starts ranks here: its name, its version, its program."""
     program, launcher = _launcher(site)
     return f"{launcher.says} {launcher.version}, {Path(program).name}"
+
+
+def patience_of(site: HostSite) -> float:
+    """Return how long the launcher may wait before it starts ranks, in seconds."""
+    return _launcher(site)[1].patience_s
 
 
 def _launcher(site: HostSite) -> tuple[str, Launcher]:

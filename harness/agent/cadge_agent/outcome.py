@@ -88,11 +88,6 @@ def outcome(
     return "failed", ended, _BY_STATUS.get(code or 0, "LIBRARY")
 
 
-def step_refused(record: Record) -> bool:
-    """Whether srun started no rank: Slurm's controller refuses every step for a few seconds after its own restart."""
-    return record["status"] != "done" and any("unable to create step" in text.lower() for text in record["log_tail"])
-
-
 def port_taken(record: Record) -> bool:
     """Whether a launch failed because somebody else has a port it wanted."""
     if record["status"] == "done":

@@ -3,19 +3,25 @@
 
 A command runs on a host as a step of the job, so that the node needs no daemon, no key and no open port. Ansible calls
 this in place of ssh (ansible_ssh_executable), and so do launchers of ranks. With --hosts, one step runs the command on
-all of them.
+all of them. `slurm PROGRAM ARGUMENTS...` runs any of Slurm's programs. Both wait while Slurm's controller restarts.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pwd
+import re
+import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cadge_agent.environment import SYSTEM_PATH
+from cadge_agent.system import die_with_parent
 
 WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 """Letters of ssh's options that take a value, see ssh(1)."""
@@ -26,12 +32,26 @@ OPTIONS = ("--quiet", "--overlap", "--mem=0", "--cpu-bind=none", "--overcommit",
 OWN = "agent"
 """First word of a block's ssh that means this agent's own file: `agent step ...`."""
 
+RETRY_S = 40.0
+"""So long Slurm's programs are tried again: its controller refuses steps for about 5 s after it has started."""
+PAUSE_S = 1.0
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_REFUSED = re.compile(
+    rb"(?:Unable to (?:create step|confirm allocation) for job \d+|slurm_load_\w+ error): "
+    rb"(?:Unable to contact slurm controller|Memory required by task is not available|Requested nodes are busy"
+    rb"|Socket timed out|Zero Bytes were transmitted)"
+)
+"""What they say before anything has started, where the controller is away or does not know its nodes yet."""
+
 
 def in_place_of_ssh(words: Sequence[str]) -> tuple[str, ...]:
     """Return the command by which launchers reach hosts; only here is known where the agent's file lies."""
-    if words[:1] == [OWN]:
-        return (sys.executable, str(Path(sys.argv[0]).resolve()), *words[1:])
-    return tuple(words)
+    return own_command(*words[1:]) if words[:1] == [OWN] else tuple(words)
+
+
+def own_command(*words: str) -> tuple[str, ...]:
+    """Return the command that runs a verb of this agent."""
+    return (sys.executable, str(Path(sys.argv[0]).resolve()), *words)
 
 
 def step_options(job: str, hosts: Sequence[str], *, mpi: str = "none") -> list[str]:
@@ -59,7 +79,7 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
 
 
 def step(arguments: argparse.Namespace) -> int:
-    """Become srun. Returns 0 where there is nothing to run, 255 as ssh does where srun cannot be started."""
+    """Run srun. Returns 0 where there is nothing to run, else as `patiently`."""
     words = arguments.words[arguments.words[:1] == ["--"] :]
     host, command = split_words(words) if not arguments.hosts else (arguments.hosts, " ".join(words))
     if not host:
@@ -67,12 +87,48 @@ def step(arguments: argparse.Namespace) -> int:
     argv = [arguments.srun, *step_options(arguments.job, host.split(","), mpi=arguments.mpi)]
     if arguments.hosts:
         argv.append("--label")
-    try:
-        shell = ["/bin/sh", "-c", f"cd; {command}"]
-        os.execve(arguments.srun, [*argv, *shell], _of_a_login(arguments.conf))  # noqa: S606 - srun asks for none
-    except OSError as error:
-        sys.stderr.write(f"{arguments.srun}: {error.strerror}\n")
-    return 255
+    return patiently([*argv, "/bin/sh", "-c", f"cd; {command}"], _of_a_login(arguments.conf))
+
+
+def patiently(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run one of Slurm's programs, again while its controller is away or has just started.
+
+    Returns its exit status, 255 as ssh does where it cannot be started.
+    """
+    until = time.monotonic() + RETRY_S
+    while True:
+        try:
+            code, refused = _run(argv, environment)
+        except OSError as error:
+            sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
+            return 255
+        if not refused or time.monotonic() > until:
+            sys.stderr.write(refused)
+            return code
+        time.sleep(PAUSE_S)
+
+
+def _run(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a program once, with its standard error through here; returns also the line that says "try again", if any."""
+    refused = b""
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, preexec_fn=die_with_parent) as process:
+
+        def hand_on(number: int, _frame: object) -> None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+        for number in _SIGNALS:
+            signal.signal(number, hand_on)
+        for line in process.stderr or ():
+            if _REFUSED.search(line):
+                refused = line
+            else:
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    code = process.returncode
+    return (code if code >= 0 else 128 - code), (refused.decode(errors="replace") if code > 0 else "")
 
 
 def _of_a_login(conf: str) -> dict[str, str]:

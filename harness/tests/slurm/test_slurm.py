@@ -18,12 +18,9 @@ from cadge_results import Campaign, Store
 pytestmark = pytest.mark.long
 
 CADGE = Path(sys.executable).with_name("cadge")
-MADE = (0, 1)
-"""Exit codes of a campaign of which no launch is missing: beside other work an attempt of a floor may be unsound."""
-LAYERS = '--layers "sockets-tcp mpi-p2p"'
-OF_MPI = "--layers mpi-p2p"
+BRIEF, SLOW = (Path(__file__).with_name(name) for name in ("brief.yml", "slow.yml"))
 WHERE = "--testbed slurm:data0 --results results --no-report"
-RUN = f"{CADGE} run {WHERE} --sweep smoke {LAYERS}"
+RUN = f"{CADGE} run {WHERE} --sweep {BRIEF}"
 
 PLACES = "SELECT DISTINCT place FROM attempts WHERE status = $$valid$$ AND place IS NOT NULL"
 
@@ -75,7 +72,7 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
     with make_cluster(2) as cluster:
         assert cluster.user("ssh -o BatchMode=yes h2 true")[0] == 255
         code, said = cluster.user(f"salloc -N2 --exclusive {RUN}")
-        assert code in MADE, said
+        assert code == 0, said
         campaign = stored(cluster)
         assert valid(campaign) == {"sockets-tcp", "mpi-p2p"}
         assert campaign.meta.testbed.name == "slurm"
@@ -91,67 +88,42 @@ def test_an_allocation_is_a_testbed(make_cluster: MakeCluster) -> None:
 def test_four_nodes_of_one_processor_without_a_shared_home(make_cluster: MakeCluster) -> None:
     with make_cluster(4, shared_home=False) as cluster:
         code, said = cluster.user(f"salloc -N4 {RUN}")
-        assert code in MADE, said
+        assert code == 0, said
         assert "the job has 1 processor of h1, h2, h3, h4" in said
         code, said = cluster.user(f"{CADGE} query --results results --format json '{PLACES}'")
         assert code == 0, said
         assert json.loads(said) == [{"place": "between"}], "one processor holds no two endpoints that poll"
 
 
-SLOW = """\
-schema: cadge.sweep/2
-title: Two minutes, however fast the machine is
-topic: overview
-layers: sockets-tcp
-baseline: sockets-tcp
-places: [within, between]
-waits: poll
-patterns:
-  - {pattern: rpc, request_bytes: [8B, 64B], depth: 1}
-launches: 12
-seed: 1
-duration:
-  default: 500ms
-"""
-
-
 @pytest.mark.timeout(600)
 def test_jobs_that_are_too_short_make_the_campaign_one_after_the_other(make_cluster: MakeCluster) -> None:
     """The first is killed at its limit, without a word to Cadge; the next is told to stop; nothing is lost."""
     with make_cluster(2) as cluster:
-        (cluster.home / "slow.yml").write_text(SLOW)
-        (cluster.home / "slow.yml").chmod(0o644)
-        code, said = cluster.user(f"{CADGE} submit --time 3 --sbatch --signal=B:CONT@1 {WHERE} --sweep slow.yml")
+        code, said = cluster.user(f"{CADGE} submit --time 3 --sbatch --signal=B:CONT@1 {WHERE} --sweep {SLOW}")
         assert (code, said.splitlines()[0]) == (0, "job 1 is submitted"), said
         await_launches(cluster)
-        cluster.root("h1", "scontrol update jobid=1 timelimit=1")
+        cluster.root("h1", "scontrol update jobid=1 endtime=now+5")
         assert await_end(cluster, 1)[0] == "TIMEOUT", log_of(cluster, 1)
         begun = launches_of(cluster)
         code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE} --launches 3")
         assert code == 2, "options of a new campaign are none of resume's"
-        codes: list[int] = []
-        while (not codes or codes[-1] not in MADE) and len(codes) < 5:
-            code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE}")
-            assert code == 0, said
-            job = 2 + len(codes)
-            if job == 2:
-                await_launches(cluster, len(begun) + 1)
-                cluster.root("h1", "scontrol update jobid=2 timelimit=2")
-            codes.append(int(await_end(cluster, job)[1]))
-            after = launches_of(cluster)
-            assert {name: after[name] for name in begun} == begun, "nothing is lost or made twice"
-            begun = after
-        assert codes[0] == 6, log_of(cluster, 2)
-        assert set(codes[1:-1]) <= {6}
-        assert codes[-1] in MADE, log_of(cluster, 1 + len(codes))
+        code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE}")
+        assert code == 0, said
+        await_launches(cluster, len(begun) + 1)
+        cluster.root("h1", "scontrol update jobid=2 endtime=now+65")
+        assert int(await_end(cluster, 2)[1]) == 6, log_of(cluster, 2)
+        after = launches_of(cluster)
+        assert {name: after[name] for name in begun} == begun, "nothing is lost or made twice"
+        code, said = cluster.user(f"salloc -N2 --exclusive {CADGE} resume {WHERE}")
+        assert code == 0, said
+        final = launches_of(cluster)
+        assert {name: final[name] for name in after} == after
         assert not stored(cluster).missing_launch_ids()
 
 
 def test_a_campaign_waits_for_the_nodes_that_it_began_on(make_cluster: MakeCluster) -> None:
     with make_cluster(4) as cluster:
-        (cluster.home / "slow.yml").write_text(SLOW.replace("launches: 12", "launches: 1"))
-        (cluster.home / "slow.yml").chmod(0o644)
-        words = f"{WHERE} --sweep slow.yml"
+        words = f"{WHERE} --sweep {SLOW} --launches 2"
         cluster.user(f"{CADGE} submit --time 3 {words} --sbatch --nodelist=h2,h4")
         await_launches(cluster)
         cluster.root("h1", "scancel --signal=TERM --batch 1")
@@ -161,30 +133,32 @@ def test_a_campaign_waits_for_the_nodes_that_it_began_on(make_cluster: MakeClust
         assert "this campaign began on h2, h4, and the testbed has h1, h3" in said
         code, said = cluster.user(f"{CADGE} submit --resume last --time 3 {WHERE}")
         assert code == 0, said
-        assert int(await_end(cluster, 3)[1]) in MADE, log_of(cluster, 3)
+        assert int(await_end(cluster, 3)[1]) == 0, log_of(cluster, 3)
         assert stored(cluster).meta.testbed.hosts == ("h2", "h4")
         assert not stored(cluster).missing_launch_ids()
 
 
 def test_a_campaign_outlives_slurms_controller_and_its_own(make_cluster: MakeCluster) -> None:
+    """Slurm's controller restarts between two blocks, of which the second begins with a step; then Cadge is killed."""
     with make_cluster(2) as cluster:
         resume = f"{CADGE} resume {WHERE}"
-        with cluster.start(
-            f"salloc -N2 --exclusive sh -c '{RUN.replace(LAYERS, OF_MPI)} --launches 8; {resume}'"
-        ) as run:
-            await_launches(cluster)
+        with cluster.start(f"salloc -N2 --exclusive sh -c '{RUN} --launches 4; {resume}'") as run:
+            await_launches(cluster, 8)
             cluster.root("h1", "kill -KILL $(cat /run/slurmctld.pid)")
+            assert {name[:3] for name in launches_of(cluster)} == {"b1-"}
             time.sleep(3)
             cluster.root("h1", "slurmctld")
-            await_launches(cluster, len(launches_of(cluster)) + 4)
+            await_launches(cluster, 10)
             cluster.root("h1", "kill -KILL $(pgrep -f '[c]adge run --testbed' | tail -n 1)")
             begun = launches_of(cluster)
             said, _ = run.communicate(timeout=240)
-        assert run.returncode in MADE, said
+        assert run.returncode == 0, said
         assert "Killed" in said
         after = launches_of(cluster)
         assert {name: after[name] for name in begun} == begun
-        assert all(record.status == "done" for record in stored(cluster).launches())
+        assert not [
+            (record.reason, record.log_tail) for record in stored(cluster).launches() if record.status != "done"
+        ]
         assert not stored(cluster).missing_launch_ids()
         for host in cluster.names:
             assert cluster.root(host, "pgrep -f '[a]gent.pyz|[c]adge-driver' || true") == ""
@@ -195,7 +169,7 @@ def test_a_launch_runs_where_the_steps_control_group_lets_it(make_cluster: MakeC
     with make_cluster(2, cgroup=True) as cluster:
         for option, count in (("", 1), ("--exclusive", 2)):
             code, said = cluster.user(f"salloc -N2 {option} {RUN} --launches 1")
-            assert code in MADE, said
+            assert code == 0, said
             (allowed,) = {tuple(node.cores["allowed"]) for node in stored(cluster).nodes()}
             assert len(allowed) == count, "a step is kept on the job's processors of its node"
             used = {cpu for record in stored(cluster).launches() for end in record.launch.endpoints for cpu in end.cpus}
@@ -215,7 +189,7 @@ def test_a_node_that_goes_costs_no_finished_launch(make_cluster: MakeCluster) ->
         cluster.root("h1", "scontrol update nodename=h2 state=resume || true")  # it may be back by itself
         cluster.await_idle()
         code, said = cluster.user(f"salloc -N2 --exclusive {CADGE} resume {WHERE}")
-        assert code in MADE, said
+        assert code == 0, said
         assert not stored(cluster).missing_launch_ids()
         after = launches_of(cluster)
         assert {name: after[name] for name in begun} == begun

@@ -98,12 +98,12 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
             commands=("salloc --nodes=2 --exclusive", command("submit", "--nodes", "2")),
         )
     job, srun = os.environ[JOB], _program("srun")
-    names = _run([_program("scontrol"), "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()
+    names = _ask_slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
     stated = _variables(inventory) if inventory is not None else {}
     step = ["step", "--job", job, "--srun", srun]
     if conf := os.environ.get("SLURM_CONF"):
         step += ["--conf", conf]
-    agent = [sys.executable, str(find_checkout().root / "harness" / "agent"), *step]
+    agent = [*_agent(), *step]
     nodes = _ask(agent, names, _given_cpus(len(names)))
     wanted = device or stated.get("cadge_device") or _only_device(nodes)
     known_as = _addresses([node.name for node in nodes])
@@ -148,7 +148,7 @@ def _host(node: SlurmNode, device: str, stated: dict[str, Any], program: Path) -
 def _addresses(names: list[str]) -> dict[str, dict[str, str]]:
     """Return by name, as variables, where Slurm finds the nodes whose names nothing here knows. Raises UsageError."""
     unknown = [name for name in names if not _is_known(name)]
-    shown = _run([_program("scontrol"), "--oneliner", "show", "node", ",".join(unknown)]) if unknown else ""
+    shown = _ask_slurm("scontrol", "--oneliner", "show", "node", ",".join(unknown)) if unknown else ""
     found = dict(re.findall(r"^NodeName=(\S+).* NodeAddr=(\S+)", shown, re.MULTILINE))
     for name in unknown:
         if not _is_known(found.get(name, name)):
@@ -173,6 +173,15 @@ def _program(name: str) -> str:
     if found is None:
         raise UnfitError(f"{JOB} is set, but there is no program {name} here")
     return found
+
+
+def _agent() -> tuple[str, str]:
+    return sys.executable, str(find_checkout().root / "harness" / "agent")
+
+
+def _ask_slurm(name: str, *words: str) -> str:
+    """Return what one of Slurm's programs prints, also where its controller is just restarting."""
+    return _run([*_agent(), "slurm", _program(name), *words])
 
 
 def _run(argv: list[str], *, errors: bool = False) -> str:
@@ -284,7 +293,7 @@ def _fewer(nodes: list[SlurmNode]) -> Iterator[str]:
 
 def _time_left_s(job: str) -> float | None:
     """Return how long the allocation lasts; None where Slurm names no limit. squeue prints like 1-02:03:04."""
-    left = _run([_program("squeue"), "--noheader", "--jobs", job, "--format", "%L"]).strip()
+    left = _ask_slurm("squeue", "--noheader", "--jobs", job, "--format", "%L").strip()
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", left)
     if match is None:
         return None

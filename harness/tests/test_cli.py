@@ -353,7 +353,7 @@ def test_a_sweep_warns_where_the_doctor_would(
 @pytest.mark.parametrize(("free_bytes", "warned"), [(64 << 20, True), (256 << 20, False)])
 def test_little_shared_memory_is_said(free_bytes: int, warned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container has 64 MB of /dev/shm unless it is told otherwise."""
-    monkeypatch.setattr(findings.shutil, "disk_usage", lambda _: SimpleNamespace(free=free_bytes))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free_bytes))
     monkeypatch.setattr(commands_run, "busy", lambda: "")
     said = [one for one in findings._machine() if one.code == "D42"]
     assert [one.text.partition(" MB ")[0] for one in said] == ["/dev/shm has 67"] * warned

@@ -191,6 +191,26 @@ def test_mpirun_reaches_no_host_by_ipv6(catalogue: Catalogue) -> None:
     assert {point.subject.layer for point in plan.points if point.state == "refused"} == {"b-two"}
 
 
+@pytest.mark.parametrize(("free_bytes", "refused"), [(4 << 20, {"b-two"}), (8 << 20, set()), (None, set())])
+def test_mpi_within_a_host_needs_shared_memory(free_bytes: int | None, refused: set[str], catalogue: Catalogue) -> None:
+    """With too little Open MPI takes TCP instead, and the attempts are unsound."""
+    site = make_site(2, cores=8)
+    site = replace(site, hosts=tuple(replace(host, shm_free_bytes=free_bytes) for host in site.hosts))
+    raw = {"schema": "cadge.sweep/2", "title": "t", "patterns": [{"pattern": "rpc", "request_bytes": "8B"}]}
+    change = {"layers": ["a-one", "b-two"], "places": ["within", "between"], "waits": "poll", "floors": False}
+    sweep = SweepFile.from_object({**raw, **change, "launches": 1, "duration": "40ms", "twin": "none"}, source="test")
+    found = [point for point in make_plan(sweep, catalogue, WORKLOADS, site).points if point.state == "refused"]
+    assert {point.subject.layer for point in found} == refused
+    assert {(point.subject.place, point.reason) for point in found} == {
+        (
+            "within",
+            "MPI within a host needs 8 MB of shared memory; /dev/shm of h1 has 4 MB free: "
+            "mount -o remount,size=1g /dev/shm; of a container: --shm-size=1g",
+        )
+        for _ in refused
+    }
+
+
 def test_the_sweep_of_health() -> None:
     sweep, _ = read_sweep(SWEEPS / "health.yml", WORKLOADS, set())
     assert (sweep.pairs, sweep.launches, sweep.floors) == ("all", 2, False)

@@ -135,6 +135,19 @@ def test_a_release_has_no_sources_to_build_on_a_provider(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["RELEASE"]
 
 
+@pytest.mark.parametrize(("named", "commands"), [(None, ("apt install pkg-config",)), ("/opt/none/pkg-config", ())])
+def test_without_pkg_config_it_is_named(
+    named: str | None, commands: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    environment = {"PATH": "/nonexistent", **({"PKG_CONFIG": named} if named else {})}
+    with pytest.raises(UnfitError) as refused:
+        finding.find(read_libraries(REAL)["ucx"], finding.SearchScope(environment=environment))
+    assert (str(refused.value), refused.value.commands) == (
+        f"the program {named or 'pkg-config'} is missing", commands
+    )  # fmt: skip
+
+
 # ---- what is found ----
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,9 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHM = Path("/dev/shm")  # noqa: S108 - its size is looked at
+MORE_MEMORY = "mount -o remount,size=1g /dev/shm; of a container: --shm-size=1g"
 _TIMEOUT_S = 20
 _NEWER_LIBC = re.compile(r"version `(GLIBC_[0-9.]+)' not found")
 NOTHING_STATED: Mapping[str, str] = {}
+
+
+def shm_free_bytes() -> int:
+    """Return how much shared memory is free on this machine."""
+    return shutil.disk_usage(SHM).free if SHM.is_dir() else 0
 
 
 def variables(stated: Mapping[str, str] = NOTHING_STATED) -> dict[str, str]:

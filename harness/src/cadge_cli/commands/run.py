@@ -55,7 +55,7 @@ from cadge_harness.plan.narrow import Narrowing
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
-from cadge_harness.run.findings import MORE_MEMORY, busy, little_memory
+from cadge_harness.run.findings import busy, little_memory
 from cadge_harness.run.machine_lock import MachineTurn, machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
@@ -63,6 +63,7 @@ from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
 from cadge_harness.run.session import CampaignEnd, Progress, Runner, Session, exit_code_of, hosts_left, on_same_hosts
 from cadge_harness.run.stopping import Stopping
+from cadge_harness.surroundings import MORE_MEMORY
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
 from cadge_harness.words import clock

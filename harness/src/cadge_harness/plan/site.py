@@ -12,6 +12,7 @@ from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.kernel import SetHere, set_here_of
 from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.surroundings import MORE_MEMORY, SHM, shm_free_bytes
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.words import count_of
 from cadge_results import Reason
@@ -19,6 +20,9 @@ from cadge_results.formats.base import Place, Wait
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
+
+RANKS_BYTES = 8 << 20
+"""Free shared memory below which MPI connects ranks of one host by TCP: Open MPI 4.1 does so at 4 MiB, not at 6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,8 @@ class SiteHost:
     name: str
     cpus: tuple[int, ...] = ()
     by_v6: bool = False
+    shm_free_bytes: int | None = None
+    """None where nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,15 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
     return PlanSite(
         name=testbed.name,
         hosts=tuple(
-            SiteHost(name=host.name, cpus=tuple(host.cpus), by_v6=":" in host.management_address) for host in hosts
+            SiteHost(
+                name=host.name,
+                cpus=tuple(host.cpus),
+                by_v6=":" in host.management_address,
+                shm_free_bytes=shm_free_bytes()
+                if str(testbed.kind) == "local"
+                else None,  # emulated ones have their own
+            )
+            for host in hosts
         ),
         shared=str(testbed.kind) == "emulated",
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
@@ -95,7 +109,17 @@ def refuse_place(site: PlanSite, place: Place) -> Refusal | None:
 def refuse_launcher(site: PlanSite, launcher: str, cast: Cast) -> Refusal | None:
     """Return why a launcher cannot start the ranks of a cast on its hosts, or None."""
     used = hosts_of(cast)
-    if launcher == "direct" or len(used) < 2:
+    if launcher == "direct":
+        return None
+    for host in site.hosts:
+        free_bytes = host.shm_free_bytes
+        if free_bytes is not None and free_bytes < RANKS_BYTES and [one.host for one in cast].count(host.name) > 1:
+            reason = (
+                f"MPI within a host needs {RANKS_BYTES / 1e6:.0f} MB of shared memory; {SHM} of {host.name} has "
+                f"{free_bytes / 1e6:.0f} MB free: {MORE_MEMORY}"
+            )
+            return Refusal(code=Reason.NODE_LACKS, reason=reason)
+    if len(used) < 2:
         return None
     for host in site.hosts:
         if host.name in used and host.by_v6:

@@ -17,6 +17,7 @@ from cadge_harness.providers.elf import soname
 from cadge_harness.providers.library import LibraryFile
 
 _ANSWER_S = 60
+_PKG_CONFIG = "pkg-config"
 _PKG_CONFIG_FOLDERS = ("lib/pkgconfig", "lib64/pkgconfig", "share/pkgconfig")
 _OWN_PATHS = re.compile(r"-Wl,(-rpath|--enable-new-dtags|--disable-new-dtags)")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+=:,@~-]+")
@@ -88,6 +89,9 @@ def _run(argv: Sequence[str], where: SearchScope, more: Mapping[str, str] | None
             timeout=_ANSWER_S,
             check=False,
         )
+    except FileNotFoundError as error:
+        install = (f"apt install {argv[0]}",) if argv[0] == _PKG_CONFIG else ()
+        raise UnfitError(f"the program {argv[0]} is missing", commands=install) from error
     except (OSError, subprocess.SubprocessError) as error:
         raise UnfitError(f"{argv[0]} cannot be run: {error}") from error
     if done.returncode:
@@ -102,7 +106,7 @@ def _by_pkg_config(library: LibraryFile, where: SearchScope) -> tuple[str, list[
         folders = [str(where.folder / folder) for folder in _PKG_CONFIG_FOLDERS]
         before = where.environment.get("PKG_CONFIG_PATH")
         more = {"PKG_CONFIG_PATH": ":".join([*folders, *([before] if before else [])])}
-    command = [where.environment.get("PKG_CONFIG", "pkg-config"), *(["--define-prefix"] if where.moved else [])]
+    command = [where.environment.get("PKG_CONFIG", _PKG_CONFIG), *(["--define-prefix"] if where.moved else [])]
     if where.folder:
         lies = _run([*command, "--variable=pcfiledir", package], where, more).strip()
         if not Path(lies).resolve().is_relative_to(where.folder.resolve()):

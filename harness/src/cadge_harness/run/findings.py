@@ -21,7 +21,7 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
 from cadge_harness.run.room import OF_HOSTS
-from cadge_harness.surroundings import SYSTEM_PATH
+from cadge_harness.surroundings import MORE_MEMORY, SHM, SYSTEM_PATH, shm_free_bytes
 from cadge_harness.testbed.users import is_held
 from cadge_harness.words import count_of
 from cadge_results import Workloads
@@ -29,9 +29,7 @@ from cadge_results.command import command
 
 Level = Literal["ok", "skip", "warn", "fail"]
 
-SHM = Path("/dev/shm")  # noqa: S108 - its size is looked at
 SHM_BYTES_MIN = 256 * 1024**2
-MORE_MEMORY = "mount -o remount,size=1g /dev/shm; of a container: --shm-size=1g"
 DISK_BYTES_MIN = 500 * 1024**2
 BUSY_LOAD_PER_CORE = 0.25
 LOOK_S = 0.3
@@ -242,7 +240,7 @@ def _kernel_left(folder: Path) -> Iterator[HostFinding]:
 
 def little_memory() -> str:
     """Return why layers may not get the shared memory that they want on this machine; "" where there is enough."""
-    free_bytes = shutil.disk_usage(SHM).free if SHM.is_dir() else 0
+    free_bytes = shm_free_bytes()
     if free_bytes >= SHM_BYTES_MIN:
         return ""
     return f"{SHM} has {free_bytes / 1e6:.0f} MB free, and layers over MPI, UCX and libfabric may want more"

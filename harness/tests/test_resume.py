@@ -156,7 +156,9 @@ def test_resume_uses_the_hosts_that_the_campaign_began_on(
     monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(hosts=1))
     answer = cadge("resume")
     assert answer.code == 2
-    assert "began on h1, h2, and the testbed has h1;" in answer.err
+    assert "began on h1, h2, and the testbed has h1: in one campaign a difference between hosts" in answer.err
+    assert "resume on h1, h2, or start a new campaign" in answer.err
+    assert "cadge run " in answer.err
     runner.stop_after = None
     monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(hosts=3))
     assert cadge("resume", "--no-report").code == 0

@@ -295,7 +295,7 @@ def resume(
     def fitting(testbed: testbeds.Testbed) -> testbeds.Testbed:
         check_driver(checkout)
         check_plan(checkout, found.plan)
-        here = on_same_hosts(planned, with_addresses(testbed))
+        here = on_same_hosts(found.meta, with_addresses(testbed))
         check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build, found.plan.layers))
         return here
 

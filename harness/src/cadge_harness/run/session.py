@@ -27,7 +27,7 @@ from cadge_results import (
     StoreUnwritableError,
 )
 from cadge_results.command import command
-from cadge_results.formats.campaign import CampaignStatus
+from cadge_results.formats.campaign import CampaignMeta, CampaignStatus
 from cadge_results.formats.event import Event, LaunchStarted, Note, Problem, Ready, Stage
 from cadge_results.store.looks import due_epoch, next_step
 
@@ -235,12 +235,18 @@ def exit_code_of(campaign: Campaign) -> int:
     return EXIT_BAD_ANSWER if campaign.troubled_launch_ids() else EXIT_OK
 
 
-def on_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> Testbed:
-    """Return the testbed with those hosts alone that a campaign began on. Raises UsageError where it lacks one."""
-    here = {host.name: host for host in testbed.hosts}
+def on_same_hosts(began: CampaignMeta, testbed: Testbed) -> Testbed:
+    """Return the testbed with those hosts alone that a campaign began on. Raises UsageError where it lacks one.
+
+    Equal hosts do not stand in for them: layers are compared within rounds, and a round cut in two would put the
+    difference of two hosts into a ratio of layers.
+    """
+    planned, here = began.testbed.hosts, {host.name: host for host in testbed.hosts}
     if not here.keys() >= set(planned):
         raise UsageError(
-            f"this campaign began on {', '.join(planned)}, and the testbed has {', '.join(here)}; "
-            "launches of different hosts do not belong together: begin a new campaign on these, or wait for those"
+            f"this campaign began on {', '.join(planned)}, and the testbed has {', '.join(here)}: in one campaign a "
+            "difference between hosts, even equal ones, would pass for one between layers; "
+            f"resume on {', '.join(planned)}, or start a new campaign",
+            commands=(command(*began.command[1:]),),
         )
     return replace(testbed, hosts=tuple(here[name] for name in planned))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a measurement is warm: windows, medians, and their spread. */
+/* When a measurement is warm: windows, medians, their spread and their trend. */
 #include "measure/warmup.h"
 
 #include <string.h>
 
 #define WINDOW_OPERATIONS 16u
 #define SPREAD_PERCENT    3u
+#define WINDOWS_LEAST     8u /* until the cap, however slow operations are: enough to see a trend */
 
 static _Thread_local uint64_t next_least_ticks, next_most_operations = UINT64_MAX;
 
@@ -24,6 +25,7 @@ void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_t
 	memset(warmup, 0, sizeof(*warmup));
 	warmup->started = warmup->window_started = now;
 	warmup->window_ticks = window_ticks;
+	warmup->window_most_ticks = cap_ticks / WINDOWS_LEAST;
 	warmup->cap_ticks = cap_ticks;
 	warmup->least_ticks = next_least_ticks;
 	warmup->most_operations = next_most_operations;
@@ -45,25 +47,53 @@ static uint64_t median_of(uint64_t *values, uint32_t count)
 	return values[count / 2];
 }
 
+/* The median of window `i`, of those kept. */
+static uint64_t median_at(const struct drv_warmup *warmup, uint32_t i)
+{
+	return warmup->medians[i % DRV_WARMUP_KEPT];
+}
+
 static void end_window(struct drv_warmup *warmup, uint64_t now)
 {
 	const uint32_t held = warmup->in_window < DRV_WARMUP_HELD ? warmup->in_window : DRV_WARMUP_HELD;
 	uint64_t least = UINT64_MAX, most = 0;
 
 	warmup->median = median_of(warmup->values, held);
-	warmup->medians[warmup->windows++ % DRV_WARMUP_WINDOWS] = warmup->median;
+	warmup->medians[warmup->windows++ % DRV_WARMUP_KEPT] = warmup->median;
 	warmup->in_window = 0;
 	warmup->window_started = now;
 	if (warmup->windows < DRV_WARMUP_WINDOWS)
 		return;
-	for (int i = 0; i < DRV_WARMUP_WINDOWS; i++) {
-		if (warmup->medians[i] < least)
-			least = warmup->medians[i];
-		if (warmup->medians[i] > most)
-			most = warmup->medians[i];
+	for (uint32_t i = warmup->windows - DRV_WARMUP_WINDOWS; i < warmup->windows; i++) {
+		const uint64_t median = median_at(warmup, i);
+
+		if (median < least)
+			least = median;
+		if (median > most)
+			most = median;
 	}
 	warmup->steady = (most - least) * 100 <= least * SPREAD_PERCENT;
 	warmup->over = warmup->steady && now - warmup->started >= warmup->least_ticks;
+}
+
+/*
+ * True where the medians kept are enough to tell, and neither rise nor fall: of their pairs about as many do the one as
+ * the other.
+ */
+static bool is_without_trend(const struct drv_warmup *warmup)
+{
+	const uint32_t first = warmup->windows > DRV_WARMUP_KEPT ? warmup->windows - DRV_WARMUP_KEPT : 0;
+	const int64_t count = warmup->windows - first;
+	int64_t rises = 0, beyond;
+
+	for (uint32_t i = first; i < warmup->windows; i++)
+		for (uint32_t j = i + 1; j < warmup->windows; j++)
+			rises += (median_at(warmup, j) > median_at(warmup, i)) -
+				 (median_at(warmup, j) < median_at(warmup, i));
+	beyond = (rises < 0 ? -rises : rises) - 1;
+	/* its variance is count (count - 1) (2 count + 5) / 18, and 1.96 squared is 3.8416 */
+	return count >= DRV_WARMUP_WINDOWS &&
+	       (beyond <= 0 || beyond * beyond * 180000 <= 38416 * count * (count - 1) * (2 * count + 5));
 }
 
 bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
@@ -76,6 +106,7 @@ bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
 
 			warmup->median = median_of(warmup->values, held);
 		}
+		warmup->steady = warmup->steady || is_without_trend(warmup);
 		warmup->over = true;
 	}
 	return warmup->over;
@@ -85,7 +116,9 @@ bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span)
 {
 	warmup->operations++;
 	warmup->values[warmup->in_window++ % DRV_WARMUP_HELD] = span;
-	if (warmup->in_window >= WINDOW_OPERATIONS && now - warmup->window_started >= warmup->window_ticks)
+	if ((warmup->in_window >= WINDOW_OPERATIONS &&
+	     now - warmup->window_started >= warmup->window_ticks) ||
+	    now - warmup->window_started >= warmup->window_most_ticks)
 		end_window(warmup, now);
 	return drv_warmup_expired(warmup, now);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a measurement is warm: operations are grouped into windows of at least 16 operations and 100 us; it is
- * steady when the medians of the last 5 windows lie within 3 % of each other; it ends then, or when a cap of
- * time is reached.
+ * When a measurement is warm: operations are grouped into windows of at least 16 operations and 100 us, or of an eighth
+ * of the cap. It ends when the medians of the last 5 windows lie within 3 % of each other, or when the cap of time is
+ * reached. At the cap it counts as steady where the medians, of 5 to 16 windows, neither rise nor fall: windows may
+ * scatter by more than 3 % for ever. Trend: Mann, Nonparametric tests against trend, Econometrica 13 (1945), two-sided
+ * at 5 %, by the normal approximation with continuity correction.
  */
 #ifndef DRV_WARMUP_H
 #define DRV_WARMUP_H
@@ -12,18 +14,21 @@
 
 #include "measure/clock.h"
 
-#define DRV_WARMUP_RULE    "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
+#define DRV_WARMUP_RULE                                                                                      \
+	"5 medians of windows (>= 16 operations and 100 us, or an eighth of the limit) within 3 %; at the "  \
+	"limit, no trend (Mann, 5 %) in the last 16"
 #define DRV_WARMUP_WINDOWS 5
+#define DRV_WARMUP_KEPT    16  /* windows that a trend is looked for in: the latest */
 #define DRV_WARMUP_HELD    128 /* values of a window that its median is taken from: the latest */
 
 struct drv_warmup {
-	uint64_t window_ticks, cap_ticks; /* spans */
-	uint64_t least_ticks;             /* it is not over before, steady or not */
+	uint64_t window_ticks, window_most_ticks, cap_ticks; /* spans */
+	uint64_t least_ticks;                                /* it is not over before, steady or not */
 	uint64_t most_operations; /* it is over after so many; UINT64_MAX: only when steady, or at the cap */
 	uint64_t started, window_started; /* clock */
 	uint32_t in_window;               /* operations so far */
 	uint64_t values[DRV_WARMUP_HELD];
-	uint64_t medians[DRV_WARMUP_WINDOWS];
+	uint64_t medians[DRV_WARMUP_KEPT];
 	uint32_t windows;
 	uint64_t operations;
 	bool steady, over;

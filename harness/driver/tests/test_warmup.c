@@ -20,6 +20,25 @@ static struct drv_warmup run(uint64_t first, uint64_t first_count, uint64_t late
 	return warmup;
 }
 
+/* Until the cap, windows of 16 equal operations: of `first` ticks, of `step` more each, and of up to `noise` more by chance. */
+static struct drv_warmup drift(uint64_t first, int64_t step, uint64_t noise)
+{
+	struct drv_warmup warmup;
+	uint64_t now = 1000, random = 1;
+
+	drv_warmup_start(&warmup, now, 100000, 10000000);
+	for (int64_t window = 0; !warmup.over; window++) {
+		const uint64_t span = first + (uint64_t)(step * window) + (random >> 33) % (noise + 1);
+
+		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+		for (int i = 0; i < 16 && !warmup.over; i++) {
+			now += span;
+			drv_warmup_add(&warmup, now, span);
+		}
+	}
+	return warmup;
+}
+
 int main(void)
 {
 	struct drv_warmup warmup = run(0, 0, 1000, 0);
@@ -33,13 +52,24 @@ int main(void)
 	tap_ok(warmup.steady && warmup.operations > 500, "a slow start is waited out: %llu operations",
 	       (unsigned long long)warmup.operations);
 	warmup = run(0, 0, 20000, 2000);
-	tap_ok(warmup.over && !warmup.steady, "windows that differ by 10 %% are not steady");
+	tap_ok(warmup.over && warmup.steady && warmup.windows > 16,
+	       "windows that differ by 10 %% by turns wait for the cap, and are steady there");
+	warmup = drift(20000, 1000, 0);
+	tap_ok(warmup.over && !warmup.steady, "windows that rise are not");
+	warmup = drift(60000, -1000, 0);
+	tap_ok(warmup.over && !warmup.steady, "nor those that fall");
+	warmup = drift(20000, 10, 4000);
+	tap_ok(warmup.steady, "a rise that the scatter hides is none");
+	warmup = drift(20000, 500, 4000);
+	tap_ok(!warmup.steady, "one that it does not hide is");
 	warmup = run(0, 0, 20000, 500);
 	tap_ok(warmup.steady, "windows that differ by 2.5 %% are");
 	warmup = run(0, 0, 4000000, 0);
 	tap_ok(warmup.over && !warmup.steady && warmup.operations == 3,
-	       "three slow operations reach the cap");
+	       "three slow operations reach the cap, and are too few to tell");
 	tap_ok(warmup.median == 4000000, "and still give a median");
+	warmup = run(0, 0, 1400000, 0);
+	tap_ok(warmup.over && warmup.steady && warmup.operations == 5, "five of 1.4 ms are enough");
 	drv_warmup_start(&warmup, 0, 100, 1000);
 	tap_ok(!drv_warmup_expired(&warmup, 999) && drv_warmup_expired(&warmup, 1000) && warmup.median == 0,
 	       "no operation at all ends at the cap too");

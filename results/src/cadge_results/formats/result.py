@@ -213,7 +213,7 @@ class Witness(Frozen):
 
 
 class Warmup(Frozen):
-    """How warm-up went: ended by its rule (`steady`) or by its time limit."""
+    """How warm-up went. steady: false where times still rose or fell at its time limit, or were too few to tell."""
 
     operations: NonNegativeInt
     ns: NonNegativeInt

@@ -51,6 +51,8 @@ from cadge_analysis.page import beside, last_time, pages, paper
 from cadge_analysis.page import history as history_page
 from cadge_analysis.page.parts import ablation_table
 from cadge_analysis.page.ranked import pictured
+from cadge_analysis.pairs.matrix import matrices
+from cadge_analysis.pairs.section import sentences
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
 from cadge_analysis.study.views import page_of
@@ -162,6 +164,44 @@ def bursts(folder: Path) -> Outputs:
 def pairs(folder: Path) -> Outputs:
     """Two numbers of pairs, times to connect, memory, and imported results."""
     return reported(figured._pairs(folder))
+
+
+LAYERS_OF_PAIRS = {"sockets-tcp": 1.0, "native-ucx": 1.2}
+HOSTS = ("h1", "h2", "h3", "h4", "h5")
+
+
+def slow_pairs(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+    """Plant over pairs: h2 is a slow sender of streams, h4 loses packets, h5 and h1 reach each other one way alone."""
+    known, subject = synthetic.flat(point), point["subject"]
+    first, second = subject["settings"]["hosts.pair"].split(",")
+    times = LAYERS_OF_PAIRS[subject["layer"]] * (1 + HOSTS.index(first) / 100 + HOSTS.index(second) / 200)
+    if (first, second) == ("h5", "h1"):
+        synthetic._spoil(attempt, "DEADLINE", "no progress for 3000 ms")
+    elif known["pattern"] == "stream":
+        synthetic.set_rate(attempt, 1500 * 50_000, round(50_000_000 * times * (3 if first == "h2" else 1)))
+    else:
+        loses = "h4" in (first, second)
+        calls, waits_ns = (40, 200_000_000) if loses else (5000, 0)
+        value = round(8000 * times)
+        synthetic.set_samples(attempt, [(value, calls), *[(waits_ns, 1)] * loses])
+        attempt |= {"operations": calls + loses, "elapsed_ns": calls * value + waits_ns}
+
+
+@scene
+def pairs_of_hosts(folder: Path) -> Outputs:
+    """Pairs of hosts, of which some are slow, lose packets or give nothing: `cadge health`'s answer, and the report."""
+    every = [{"hosts.pair": f"{first},{second}"} for first in HOSTS for second in HOSTS if first != second]
+    options = synthetic.Options(
+        layers=tuple(LAYERS_OF_PAIRS), sizes=(8,), places=("between",), waits=("poll",), floors=False, troubles=False,
+        patterns=(("rpc", 1), ("stream", 16)), launches=2, samples=160, settings=every, attempt_hook=slow_pairs,
+    )  # fmt: skip
+    data = read(synthetic.make(folder, options))
+    testbed = data.meta.testbed.model_copy(update={"hosts": HOSTS})
+    plan = data.plan.model_copy(update={"title": "Hosts or links that are slower than the others"})
+    data = replace(data, meta=data.meta.model_copy(update={"testbed": testbed}), plan=plan)
+    found = matrices(data)
+    values = "\n".join(f"{one.values}\n{one.means}\n{one.missing}" for one in found)
+    return reported(data) | {"matrices": values, "health": "\n".join(sentences(found))}
 
 
 @scene

@@ -65,6 +65,7 @@ from cadge_analysis.page.ranked import (
 )
 from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.pairs.matrix import PairMatrix
+from cadge_analysis.pairs.section import is_well
 from cadge_analysis.pairs.section import section as pairs_section
 from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
@@ -396,7 +397,7 @@ def of_campaign(
             said=said,
             sheet=sheet(comparison, looks=looks, generated=generated, making=making, said=said),
             wrong=wrong,
-            nothing_wrong="" if wrong else NOTHING,
+            nothing_wrong="" if wrong or not is_well(pairs) else NOTHING,
             is_undecided=nothing_decided(comparison, verdicts) and not verdicts.decided,
             first=opening(
                 data,
@@ -449,13 +450,13 @@ def page(
         ),
         *sections,
         has.get("pairs") if data.layers else None,
-        has.get("layers"),
+        has.get("layers") if data.layers else None,
         versions(data, every_fact, verdicts.delta),
         spread,
         since(beside, data) if beside else None,
         has.get("itself"),
-        coverage.coverage(data, made.keys),
-        has.get("without"),
+        coverage.coverage(data, made.keys) if data.layers else None,
+        has.get("without") if data.layers else None,
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
         parts.glossary(glossary(comparison.rows, data.patterns)),

@@ -532,3 +532,30 @@ def test_a_plan_has_the_time_of_tools_beside_it(monkeypatch: pytest.MonkeyPatch,
     each_ms = interleave.SWEEP_MS + interleave.RANKS_START_MS, interleave.SWEEP_MS + interleave.START_MS
     more_s = plan.estimate.wall_s - plan_it().estimate.wall_s
     assert more_s == pytest.approx(3 * sum(each_ms) / 1000, abs=0.11)
+
+
+@pytest.mark.parametrize("pairs", ["first", "all"])
+def test_a_plan_over_pairs_of_hosts_says_that_no_tool_runs_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pairs: str
+) -> None:
+    path = tmp_path / "sweep.yml"
+    path.write_text(
+        "schema: cadge.sweep/2\ntitle: A\nlayers: [native-ucx]\nplaces: [within, between]\nfloors: false\nlaunches: 2\n"
+        f"patterns: [{{pattern: pingpong, bytes: 8B, touch: none}}]\nnatives: 8B\n"
+        f"pairs: {pairs}\nduration: 50ms\n"
+    )
+    monkeypatch.setattr(native_cells, "why_absent", lambda _: "")
+    sweep, _ = read_sweep(path, WORKLOADS)
+    selection = choose(
+        TOOLS, natives_of(FILES), WORKLOADS.patterns,
+        layers=(), named=(), only=("pingpong",), places=["within", "between"], sizes=sweep.natives,
+    )  # fmt: skip
+    beside = NativesOfSweep(selection, WORKLOADS.patterns)
+    catalogue = Catalogue(tuple(LayerInfo(file=file) for file in FILES))
+    plan = make_plan(sweep, catalogue, WORKLOADS, make_site(), beside_ms=beside.round_ms)
+    places = {plan.by_id[cell.point_id].subject.place for cell in beside.native(plan).cells}
+    is_over_pairs = pairs == "all"
+    assert places == ({"within"} if is_over_pairs else {"within", "between"})
+    assert [text.partition(":")[0] for text in beside.notices(plan)] == (
+        ["no native tool runs between hosts"] if is_over_pairs else []
+    )

@@ -22,6 +22,7 @@ from cadge_harness.native.cells import NativeSelection, Pair, by_size, cells_of,
 from cadge_harness.native.due import pairs_of, schedule, tools_of
 from cadge_harness.native.hosts import Hosts
 from cadge_harness.native.tool import TARGET_MS, Ask, ToolError, last_words
+from cadge_harness.plan.cast import PAIR
 from cadge_results import (
     CampaignWriter,
     LaunchRecord,
@@ -94,6 +95,15 @@ class NativesOfSweep:
     def plan(self, plan: Plan) -> Plan:
         """Return the plan as it is."""
         return plan
+
+    def notices(self, plan: Plan) -> list[str]:
+        """Return what a reader of a plan should know of the tools that it has not."""
+        wanted = any(pair.place == "between" for pair in self._selection.pairs)
+        over_pairs = any(point.subject.setting(PAIR) for point in plan.points)
+        cells = cells_of(self._selection.pairs, plan)
+        if not wanted or not over_pairs or any(plan.by_id[cell.point_id].subject.place == "between" for cell in cells):
+            return []
+        return ["no native tool runs between hosts: this sweep measures pairs of hosts, tools the first two"]
 
     def native(self, plan: Plan) -> NativeFile:
         """Return what is to run, before any of it has."""

@@ -103,7 +103,11 @@ class Request:
             beside_ms=natives.round_ms if natives else None,
         )
         return plan.with_notices(
-            [*self.notices, *(f"not planned with its times: {error} ({error.commands[0]})" for error in damaged)]
+            [
+                *self.notices,
+                *(natives.notices(plan) if natives else ()),
+                *(f"not planned with its times: {error} ({error.commands[0]})" for error in damaged),
+            ]
         )
 
     def _described(self, testbed: Testbed) -> Catalogue:

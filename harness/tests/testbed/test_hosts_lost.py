@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def inventory(folder: Path, **changed: str) -> Path:
     return path
 
 
+def cadge(supervisor: int, folder: Path, *words: str, lab: Path) -> subprocess.Popen[str]:
+    """Start Cadge where the hosts' management network is."""
+    into = ["nsenter", f"--net=/proc/{supervisor}/ns/net", "--", sys.executable, "-m", "cadge_cli.cli"]
+    own = ["--inventory", str(lab), "--results", str(folder / "results"), "--no-report", "--no-queue"]
+    environment = {**os.environ, "CADGE_BUILD": str(BUILT)}
+    return subprocess.Popen([*into, *words, *own], env=environment, stderr=subprocess.PIPE, text=True)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("own_state")
 def test_pairs_of_other_hosts_are_measured_where_one_is_not_there(tmp_path: Path) -> None:
@@ -63,26 +72,49 @@ def test_pairs_of_other_hosts_are_measured_where_one_is_not_there(tmp_path: Path
     now = testbeds.up(3, shared=(tmp_path,))
     give_ipv6(now["pid"])
     (tmp_path / "pairs.yml").write_text(SWEEP)
-    into = ["nsenter", f"--net=/proc/{now['pid']}/ns/net", "--", sys.executable, "-m", "cadge_cli.cli"]
-    own = ["--results", str(tmp_path / "results"), "--no-report", "--no-queue"]
-
-    def cadge(*words: str, lab: Path) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "CADGE_BUILD": str(BUILT)}
-        argv = [*into, *words, "--inventory", str(lab), *own]
-        return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=300)
-
-    done = cadge("run", "--sweep", str(tmp_path / "pairs.yml"), lab=inventory(tmp_path, h3="198.18.0.99"))
-    assert done.returncode == 4, done.stderr
-    assert "h3 cannot be reached: " in done.stderr
-    assert "h3 cannot take part; go on with the launches of the others: h1, h2" in done.stderr
+    lab = inventory(tmp_path, h3="198.18.0.99")
+    run = cadge(now["pid"], tmp_path, "run", "--sweep", str(tmp_path / "pairs.yml"), lab=lab)
+    said = run.communicate(timeout=300)[1]
+    assert run.returncode == 4, said
+    assert "h3 cannot be reached: " in said
+    assert "h3 cannot take part; go on with the launches of the others: h1, h2" in said
     campaign = Store(tmp_path / "results").open("last")
     first = measured(campaign)
     assert set(first) == {"h1,h2", "h2,h1"}
-    done = cadge("resume", "last", lab=inventory(tmp_path))
-    assert done.returncode == 0, done.stderr
+    run = cadge(now["pid"], tmp_path, "resume", "last", lab=inventory(tmp_path))
+    said = run.communicate(timeout=300)[1]
+    assert run.returncode == 0, said
     every = measured(campaign)
     assert len(every) == 6
     assert {pair: every[pair] for pair in first} == first
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("own_state")
+def test_a_host_whose_network_goes_away_is_given_up_soon(tmp_path: Path) -> None:
+    """Its processes live on; the others' launches are made, and nobody waits for a connection's own timeouts."""
+    if os.geteuid() != 0:
+        pytest.skip("enters a host's network namespace directly, as root")
+    now = testbeds.up(3, shared=(tmp_path,))
+    give_ipv6(now["pid"])
+    (tmp_path / "pairs.yml").write_text(SWEEP.replace("launches: 1", "launches: 3").replace("40ms", "700ms"))
+    run = cadge(now["pid"], tmp_path, "run", "--sweep", str(tmp_path / "pairs.yml"), lab=inventory(tmp_path))
+    store = Store(tmp_path / "results")
+    until = time.monotonic() + 120
+    while not any(tmp_path.glob("results/*/launches/*.json")):
+        assert time.monotonic() < until
+        assert run.poll() is None
+        time.sleep(0.1)
+    link = "ip link set mgmt0 down"
+    subprocess.run(["nsenter", "-t", str(host_process(now["pid"], "h3")), "-a", "sh", "-c", link], check=True)
+    begun = time.monotonic()
+    assert run.stderr is not None
+    with run.stderr:
+        said = [(time.monotonic() - begun, line) for line in run.stderr]
+    assert run.wait(60) == 4, said
+    (noticed_s,) = [after_s for after_s, line in said if "no sign of life from h3" in line]
+    assert noticed_s < 30
+    assert {pair for pair in measured(store.open("last")) if "h3" not in pair} == {"h1,h2", "h2,h1"}
 
 
 def measured(campaign: Campaign) -> dict[str, str]:

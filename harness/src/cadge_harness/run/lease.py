@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-BEAT_S = 20.0
+BEAT_S = 5.0
 """How often every agent is asked whether it lives. It costs an agent some ten microseconds."""
-BEATS_MISSED = 3
+BEATS_MISSED = 4
 """So many questions in a row without an answer: an agent, its connection or its host is frozen."""
-BEATS_IDLE = 30
+BEATS_IDLE = 120
 """So many beats without a word from Ansible while no agent is connected: it, or what it runs on a host, is frozen."""
 _CHUNK_BYTES = 1 << 20
 

@@ -2,14 +2,19 @@
 """The binary release: what is in it, that the same inputs give the same bytes, and that it works wherever it is put."""
 
 import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from cadge_results import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("CADGE_", "MAKE", "GIT_", "XDG_"))}
@@ -41,7 +46,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tree(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an unpacked release, in a folder with a space in its name, with an environment that is ready."""
-    folder = tmp_path_factory.mktemp("a release")
+    return unpacked(archive, tmp_path_factory.mktemp("a release"))
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
     assert run("tar", "-xf", archive, "-C", folder).returncode == 0
     [tree] = folder.iterdir()
     sources = [str(tree / part) for part in ("harness/src", "results/src", "analysis/src")]
@@ -131,6 +139,81 @@ def test_a_machine_without_a_python_is_told_so(tree: Path, tmp_path: Path) -> No
         done = run(tree / "bin/cadge", "--version", CADGE_PYTHON=str(python))
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr.startswith("cadge: there is no Python 3.11 or newer here. Install one")
+
+
+@pytest.mark.parametrize(("before", "left"), [("Python 3.11.2", True), ("Python 3.12.1", False)])
+def test_another_python_gets_an_environment_anew(before: str, left: bool, tree: Path, tmp_path: Path) -> None:
+    """Python 3.12 could not bring one of 3.11 up to date: its pip is another's."""
+    folder = tmp_path / "environment"
+    folder.mkdir()
+    (folder / "cadge-stamp").write_text(f"{tree}\n{before}\nolder lock\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" != -V ] || exec echo Python 3.11.2\nls "{folder}" >"{folder}.seen"\nexit 1\n')
+    python.chmod(0o755)
+    assert run(tree / "ci/venv", python, folder, "ci/requirements.lock").returncode == 1
+    assert (tmp_path / "environment.seen").read_text() == "cadge-stamp\n" * left
+
+
+LAYERS = ("sockets-tcp", "native-ucx", "native-zmq", "am-ofi", "peregrine-xdp")
+BROUGHT = ("sockets-tcp", "mpi-p2p")
+SWEEP = """\
+schema: cadge.sweep/2
+title: a release between hosts
+layers: all
+baseline: sockets-tcp
+patterns:
+  - {pattern: rpc, request_bytes: 8B}
+places: between
+waits: poll
+launches: 1
+duration: 40ms
+twin: none
+"""
+HIDDEN = """
+for name in cc gcc c++ g++ clang clang++ ld make pkg-config; do
+  path=$(readlink -f "/usr/bin/$name")
+  [ ! -e "$path" ] || mount --bind /dev/null "$path"
+done
+for folder in "$0/build" "$0/layers"; do mount -t tmpfs -o ro none "$folder"; done
+exec "$@"
+"""
+
+
+def measured(results: Path) -> dict[str, list[str]]:
+    """Return the states of a campaign's attempts, by layer or floor."""
+    found: dict[str, list[str]] = {}
+    for record in Store(results).open("last").launches():
+        assert record.result is not None, record
+        found[record.launch.subject.layer] = [str(attempt.status) for attempt in record.result.attempts]
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="hides the compilers in a mount namespace, as root")
+def test_hosts_use_the_release_that_they_see(archive: Path, tmp_path: Path) -> None:
+    """The controller is the release's own as well: no compiler, no sources of C and no build of the checkout."""
+    tree, state = unpacked(archive, tmp_path), Path(tempfile.mkdtemp(prefix="ct-"))
+    variables = {"CADGE_STATE": str(state), "CADGE_PYTHON": sys.executable}
+    assert cadge(tree, "testbed", "up", CADGE_STATE=str(state)).returncode == 0
+    try:
+        now = json.loads(cadge(tree, "testbed", "status", "--json", CADGE_STATE=str(state)).stdout)["data"]
+        inventory = json.loads((state / "inventory.json").read_text())
+        for host in inventory["cadge"]["hosts"].values():
+            host["cadge_build_path"] = str(tree / "build")
+        (tree.parent / "hosts.json").write_text(json.dumps(inventory))
+        (tree.parent / "five.yml").write_text(SWEEP)
+        into = ["nsenter", f"--net=/proc/{now['pid']}/ns/net", "unshare", "--mount", "sh", "-euc", HIDDEN, ROOT]
+        words = ["--no-report", "--no-queue", "--sweep", "five.yml", "--results", "results"]
+        for where, layers in ((["--inventory", "hosts.json"], LAYERS), (["--testbed", "emulated"], BROUGHT)):
+            argv = [tree / "bin/cadge", "run", *words, *where, "--layers", " ".join(layers)]
+            done = run(*into, *argv, where=tree.parent, **variables)
+            assert done.returncode in (0, 1), done.stderr  # 1: beside other work an attempt may be unsound
+            found = measured(tree.parent / "results")
+            assert {name for name in found if not name.startswith("floor-")} == set(layers)
+            assert {status for name in layers for status in found[name]} <= {"done", "unsound"}, found
+    finally:
+        cadge(tree, "testbed", "down", CADGE_STATE=str(state))
+        shutil.rmtree(state, ignore_errors=True)
 
 
 @pytest.mark.long

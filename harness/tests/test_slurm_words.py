@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,17 @@ def test_what_a_node_says() -> None:
     assert node.addresses == {"eth0": "10.0.0.1", "ib0": "10.1.0.1"}
     assert (node.name, node.cpus, node.unused, node.python) == ("n1", (0, 1, 2), 2, "/usr/bin/python3")
     assert slurm._read_node(lines, {}).cpus == (0, 1, 2, 3, 8)
+
+
+@pytest.mark.parametrize("cpu", sorted(os.sched_getaffinity(0))[:2])
+def test_processors_come_from_the_steps_affinity_whatever_keeps_it_there(cpu: int) -> None:
+    """Control groups of version 1, of version 2 or a plain mask: the kernel shows each as the affinity of a process."""
+    argv = ["taskset", "--cpu-list", str(cpu), "sh", "-c", slurm._LOOK]
+    env = {**os.environ, "SLURMD_NODENAME": "n1"}
+    said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+    node = slurm._read_node(said.splitlines(), {})
+    assert (node.name, node.cpus) == ("n1", (cpu,))
+    assert "cgroup" not in slurm._LOOK
 
 
 def test_the_only_device_is_taken() -> None:

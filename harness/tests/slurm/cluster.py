@@ -92,6 +92,14 @@ class SlurmCluster:
         now = testbeds.up(self.count, shared=[self.folder] if self.folder.is_relative_to("/tmp") else [])
         self.names: list[str] = now["hosts"]
         self._state, self._pid = Path(now["folder"]), now["pid"]
+        try:
+            self._begin()
+        except BaseException:
+            testbeds.down()
+            raise
+        return self
+
+    def _begin(self) -> None:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
@@ -101,7 +109,6 @@ class SlurmCluster:
         for name in self.names:
             self.root(name, f"slurmd -N {name}")
         self.await_idle()
-        return self
 
     def __exit__(self, *_: object) -> None:
         try:

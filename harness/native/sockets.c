@@ -9,8 +9,8 @@
  * (the same, with one byte back at the end); both print messages a second. HOW: poll (recv never sleeps) or sleep.
  * A tenth more of everything is sent before it is timed. It ends after 10 s, whatever happens.
  */
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -87,23 +87,31 @@ static void push(int fd, int sends, char *buffer, size_t bytes, long window, lon
 	}
 }
 
-static int meet(const char *kind, int listens, const char *address, int port)
+static int meet(const char *kind, int listens, const char *address, const char *port)
 {
 	const int is_unix = !strcmp(kind, "unix"), is_udp = !strcmp(kind, "udp"), one = 1;
+	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+				       .ai_socktype = is_udp ? SOCK_DGRAM : SOCK_STREAM};
 	struct sockaddr_un path = {.sun_family = AF_UNIX};
-	struct sockaddr_in ip = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}, from;
+	struct addrinfo *ip = NULL;
+	struct sockaddr_storage from;
 	const int name_bytes =
-		snprintf(path.sun_path + 1, sizeof(path.sun_path) - 1, "cadge-native-%d", port);
-	const struct sockaddr *at = is_unix ? (const void *)&path : (const void *)&ip;
-	socklen_t bytes =
-		is_unix ? (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes
-			: sizeof(ip);
-	int fd = socket(at->sa_family, is_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
+		snprintf(path.sun_path + 1, sizeof(path.sun_path) - 1, "cadge-native-%s", port);
+	const struct sockaddr *at = (const void *)&path;
+	socklen_t bytes = (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes;
+	int fd;
 
-	if (!is_unix && inet_pton(AF_INET, address, &ip.sin_addr) != 1)
-		fail("an IPv4 address");
+	if (!is_unix) {
+		if (getaddrinfo(address, port, &hints, &ip))
+			fail("an IP address and a port");
+		at = ip->ai_addr;
+		bytes = ip->ai_addrlen;
+	}
+	fd = socket(at->sa_family, is_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
 	if ((listens ? bind(fd, at, bytes) : connect(fd, at, bytes)) || (listens && !is_udp && listen(fd, 1)))
 		fail(address);
+	if (ip)
+		freeaddrinfo(ip);
 	bytes = sizeof(from);
 	/* the first datagram says where the client is, and stays for the test */
 	if (listens && is_udp &&
@@ -134,7 +142,7 @@ int main(int argc, char **argv)
 	}
 	alarm(LONGEST_S);
 	recv_flags = strcmp(argv[3], "poll") ? 0 : MSG_DONTWAIT;
-	fd = meet(argv[1], listens, argv[8], atoi(argv[9]));
+	fd = meet(argv[1], listens, argv[8], argv[9]);
 	if (!strcmp(argv[2], "echo")) {
 		value = echo(fd, !listens, buffer, (size_t)bytes, count);
 	} else {

@@ -83,7 +83,7 @@ def test_names_that_are_refused(name: str) -> None:
     ("variable", "value"),
     [
         *(("cadge_device", name) for name in ("ib0", "enp3s0f0np0", "bond0.100", "br-lan", "_x", "a" * 15)),
-        *(("cadge_address", text) for text in ("1.0.0.1", "10.1.0.1", "127.0.0.1", "169.254.1.1", "223.255.255.254")),
+        *(("cadge_address", text) for text in ("1.0.0.1", "10.1.0.1", "127.0.0.1", "169.254.1.1", "fd00::1")),
         *(("cadge_raw_device", name) for name in ("", "eth9")),
         *(("cadge_management_address", text) for text in ("10.0.0.1", "n1.lab", "fd00::1", "2001:db8::2", "::1")),
         *(("cadge_cpus", cpus) for cpus in ([], [0], [8191, 3], list(range(8192)))),
@@ -105,9 +105,10 @@ def test_values_that_pass(variable: str, value: object) -> None:
         ("cadge_device", "must be the name of a network device (at most 15 letters,",
          ["", ".", "..", "all", "default", "a" * 16, "e/0", "eth0:1", "e 0", "eth0\n", "e0,e1", "-e", "e;x", "é", 1]),
         ("cadge_raw_device", "must be the name of a network device (at most 15 ", [" ", "e;x", "a" * 16, False]),
-        ("cadge_address", "must be an IPv4 address of one host, without leading zeros",
+        ("cadge_address", "must be an IPv4 or IPv6 address of one host, without leading zeros",
          ["", "ten", "n1", "0.1.2.3", "255.255.255.255", "224.0.0.1", "240.0.0.1", "10.1.0.01", "10.1.1",
-          "10.1.0.1/24", "10.1.0.1\n", " 10.1.0.1", "::1", "\u0661\u0660.1.0.1", 167837697, ["10.1.0.1"]]),
+          "10.1.0.1/24", "10.1.0.1\n", " 10.1.0.1", "fe80::1", "ff02::1", "::",
+          "::ffff:10.1.0.1", "\u0661\u0660.1.0.1", 167837697, ["10.1.0.1"]]),
         ("cadge_cpus", "must be a list of processor numbers, each once, from 0 to 8191",
          ["0-3", 3, [-1], [8192], [1, 1], [True, False], [True], ["0"], [0.0], [[0]], [None], {"0": 1}]),
         ("cadge_port_first", "must be a port within 1024-65535", [80, 65536, -1, True, "http", "2000", 2e3, [], ""]),
@@ -241,6 +242,13 @@ def inventory(folder: Path, file: str = "lab.yml", **hosts: Json) -> Path:
     return path
 
 
+def test_one_address_of_ipv6_in_two_forms_is_one(tmp_path: Path) -> None:
+    second = {**GOOD, "ansible_host": "10.0.0.2", "cadge_address": "fd00:0:0::1"}
+    path = inventory(tmp_path, n1={**GOOD, "cadge_address": "fd00::1"}, n2=second)
+    with pytest.raises(Exception, match="hosts n1 and n2 have the same cadge_address: fd00:0:0::1"):
+        testbeds.resolve("auto", path)
+
+
 @pytest.mark.parametrize(
     ("names", "change", "said"),
     [
@@ -249,6 +257,7 @@ def inventory(folder: Path, file: str = "lab.yml", **hosts: Json) -> Path:
         (("n1", "n2"), {"cadge_address": "127.0.0.2"}, "host n2: cadge_address must be one that the other hosts reach"),
         (("n1", "n2"), {"ansible_host": "127.0.0.1"}, "(else ansible_host, else its name) must be one that the other"),
         (("n1", "n2"), {"cadge_management_address": "::1"}, "must be one that the other hosts reach, not ::1"),
+        (("n1", "n2"), {"cadge_address": "fd00::1"}, "must have cadge_address all of IPv4 or all of IPv6"),
         (("n1", "localhost"), {}, "host localhost: its name must be one that the other hosts reach, not localhost"),
         (("n1", "n2"), {"cadge_port_first": 20000, "cadge_port_last": 20100}, "the hosts of group cadge must agree on"),
     ],

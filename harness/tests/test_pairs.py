@@ -211,6 +211,26 @@ def test_mpi_within_a_host_needs_shared_memory(free_bytes: int | None, refused: 
     }
 
 
+def test_a_layer_of_ipv4_alone_is_refused_where_hosts_have_ipv6(catalogue: Catalogue) -> None:
+    """Within a host it uses the loopback, and other layers reach the hosts."""
+    site = make_site(2, cores=8)
+    site = replace(site, hosts=tuple(replace(host, data_v6=True) for host in site.hosts))
+    one = catalogue.get("a-one")
+    layers = [replace(one, file=one.file.model_copy(update={"ipv4_only": True})), catalogue.get("b-two")]
+    raw = {"schema": "cadge.sweep/2", "title": "t", "patterns": [{"pattern": "rpc", "request_bytes": "8B"}]}
+    change = {"layers": [info.name for info in layers], "places": ["within", "between"], "waits": "poll"}
+    more = {"floors": False, "launches": 1, "duration": "40ms", "twin": "none"}
+    plan = make_plan(
+        SweepFile.from_object({**raw, **change, **more}, source="test"), Catalogue(tuple(layers)), WORKLOADS, site
+    )
+    assert {(point.subject.layer, point.subject.place): point.reason for point in plan.points} == {
+        ("a-one", "within"): None,
+        ("a-one", "between"): "a-one does not reach h1 by IPv6: set its cadge_address to an IPv4 one",
+        ("b-two", "within"): None,
+        ("b-two", "between"): None,
+    }
+
+
 def test_the_sweep_of_health() -> None:
     sweep, _ = read_sweep(SWEEPS / "health.yml", WORKLOADS, set())
     assert (sweep.pairs, sweep.launches, sweep.floors) == ("all", 2, False)

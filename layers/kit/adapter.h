@@ -67,6 +67,9 @@ int cadge_device_check(const struct cadge_open_args *args);
 int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
 			socklen_t *address_bytes_out);
 
+/* Gives an IPv4 or IPv6 socket address a port; other families have none. */
+void cadge_set_port(struct sockaddr *address, uint16_t port);
+
 /*
  * Tries the ports from `first` to `last` in turn, from 0 (any) where that is the range: try_port(arg, port) says E_PORT
  * where one is taken. Returns its last code. For a library that binds sockets itself, in open and later.

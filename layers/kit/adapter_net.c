@@ -58,13 +58,14 @@ int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_stor
 	return code < 0 ? cadge_refuse(args, code, "'%s' is not an IP address", args->address) : CADGE_DONE;
 }
 
-static void set_port(struct sockaddr_storage *address, uint16_t port)
+void cadge_set_port(struct sockaddr *address, uint16_t port)
 {
 	const uint16_t network_port = htons(port);
-	const size_t at = address->ss_family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_port)
+	const size_t at = address->sa_family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_port)
 							 : offsetof(struct sockaddr_in, sin_port);
 
-	memcpy((unsigned char *)address + at, &network_port, sizeof(network_port));
+	if (address->sa_family == AF_INET || address->sa_family == AF_INET6)
+		memcpy((unsigned char *)address + at, &network_port, sizeof(network_port));
 }
 
 int cadge_try_ports(uint16_t first, uint16_t last, cadge_port_fn try_port, void *arg)
@@ -98,7 +99,7 @@ static int bind_to(void *arg, uint16_t port)
 	binding->fd = socket(binding->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (binding->fd < 0)
 		return cadge_errno_code(errno);
-	set_port(&binding->address, port);
+	cadge_set_port((struct sockaddr *)&binding->address, port);
 	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port instead. */
 	if ((type != SOCK_STREAM ||
 	     setsockopt(binding->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0) &&

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs of hosts on real emulated hosts: one of them is not there, and management goes by IPv6."""
+"""Real emulated hosts of which one is not there, and networks of IPv6."""
 
 from __future__ import annotations
 
@@ -31,15 +31,32 @@ duration: 40ms
 floors: false
 twin: none
 """
+BY_IPV6 = """\
+schema: cadge.sweep/2
+title: IPv6 alone on the data network
+layers: [sockets-tcp, sockets-udp, native-ucx, native-ofi, native-zmq, peregrine-udp, peregrine-ip, peregrine-xdp]
+patterns:
+  - {pattern: rpc, request_bytes: 8B}
+places: between
+waits: poll
+launches: 1
+duration: 40ms
+twin: none
+"""
 HOSTS = {"h1": "fd00:6:7::11", "h2": "fd00:6:7::12", "h3": "fd00:6:7::13"}
 
 
 def give_ipv6(supervisor: int) -> None:
     """Give each host an address of its own on the management network, where they have none."""
     for name, address in HOSTS.items():
-        script = "for of in default mgmt0; do echo 0 >/proc/sys/net/ipv6/conf/$of/disable_ipv6; done; "
-        script += f"ip address add {address}/64 dev mgmt0 nodad"
-        subprocess.run(["nsenter", "-t", str(host_process(supervisor, name)), "-a", "sh", "-c", script], check=True)
+        add_ipv6(supervisor, name, "mgmt0", address)
+
+
+def add_ipv6(supervisor: int, name: str, device: str, address: str, more: str = "true") -> None:
+    """Give a device of a host an address, and run `more` there."""
+    script = f"for of in default {device}; do echo 0 >/proc/sys/net/ipv6/conf/$of/disable_ipv6; done; "
+    script += f"ip address add {address}/64 dev {device} nodad && {more}"
+    subprocess.run(["nsenter", "-t", str(host_process(supervisor, name)), "-a", "sh", "-c", script], check=True)
 
 
 def inventory(folder: Path, **changed: str) -> Path:
@@ -115,6 +132,32 @@ def test_a_host_whose_network_goes_away_is_given_up_soon(tmp_path: Path) -> None
     (noticed_s,) = [after_s for after_s, line in said if "no sign of life from h3" in line]
     assert noticed_s < 30
     assert {pair for pair in measured(store.open("last")) if "h3" not in pair} == {"h1,h2", "h2,h1"}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("own_state")
+def test_layers_measure_over_a_data_network_that_has_ipv6_alone(tmp_path: Path) -> None:
+    """Peregrine's wires ip and xdp are refused in the plan; nothing fails, and no device has an IPv4 address."""
+    if os.geteuid() != 0:
+        pytest.skip("enters a host's network namespace directly, as root")
+    now = testbeds.up(2, shared=(tmp_path,))
+    hosts = json.loads(testbeds.resolve("emulated", start=False).inventory_path.read_text())["cadge"]["hosts"]
+    for name in ("h1", "h2"):
+        hosts[name]["cadge_address"] = HOSTS[name]
+        add_ipv6(now["pid"], name, "data0", HOSTS[name], "ip -4 address flush dev data0")
+    lab = tmp_path / "lab.json"
+    lab.write_text(json.dumps({"cadge": {"hosts": hosts}}))
+    (tmp_path / "by_ipv6.yml").write_text(BY_IPV6)
+    run = cadge(now["pid"], tmp_path, "run", "--sweep", str(tmp_path / "by_ipv6.yml"), lab=lab)
+    said = run.communicate(timeout=300)[1]
+    assert run.returncode == 0, said
+    campaign = Store(tmp_path / "results").open("last")
+    refused = {point.subject.layer for point in campaign.plan.points if "by IPv6" in (point.reason or "")}
+    assert refused == {"peregrine-ip", "peregrine-xdp"}
+    outcomes = [outcome for outcome in campaign.outcomes() if outcome.status != "refused"]
+    assert {outcome.status for outcome in outcomes} == {"valid"}, outcomes
+    layers = {outcome.point.subject.layer for outcome in outcomes}
+    assert {"sockets-tcp", "sockets-udp", "peregrine-udp", "tcp", "udp"} <= layers
 
 
 def measured(campaign: Campaign) -> dict[str, str]:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the libfabric layers refuse when they are opened: by which code, and that the sentence helps. */
-#include <netinet/in.h>
+#include <netdb.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -45,22 +46,48 @@ static void waits(void)
 	refuses(layer, &args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
 }
 
-/* The only port of the range is taken: refused; with a second one in the range, opened. */
-static void ports(void)
+/* A socket that has taken a port of an address; -1 where the machine has no such address. */
+static int taken_port(const char *address, uint16_t *port_out)
 {
-	struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+	struct sockaddr_storage at;
+	socklen_t bytes = sizeof(at);
+	struct addrinfo *found;
+	char port[8];
+	int fd;
+
+	if (getaddrinfo(address, NULL, &hints, &found))
+		return -1;
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 &&
+	    (bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, 1) ||
+	     getsockname(fd, (struct sockaddr *)&at, &bytes) ||
+	     getnameinfo((struct sockaddr *)&at, bytes, NULL, 0, port, sizeof(port), NI_NUMERICSERV))) {
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(found);
+	*port_out = fd < 0 ? 0 : (uint16_t)atoi(port);
+	return fd;
+}
+
+/* The only port of the range is taken: refused; with a second one in the range, opened. */
+static void ports(const char *address)
+{
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 	struct cadge_ctx *ctx = NULL;
-	socklen_t bytes = sizeof(taken);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), code;
+	uint16_t port;
+	int fd = taken_port(address, &port), code;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&taken, sizeof(taken)) || listen(fd, 1) ||
-	    getsockname(fd, (struct sockaddr *)&taken, &bytes))
-		tap_bail("no socket to take a port with");
+	if (fd < 0) {
+		ok(strcmp(address, "127.0.0.1") != 0, "%s: no port of %s can be taken here", layer->name,
+		   address);
+		return;
+	}
 	args.place = CADGE_PLACE_NET;
 	args.device = "lo";
-	args.address = "127.0.0.1";
-	args.port_first = args.port_last = ntohs(taken.sin_port);
+	args.address = address;
+	args.port_first = args.port_last = port;
 	refuses(layer, &args, CADGE_E_PORT, "no free port", "a range without a free port is refused");
 	args.port_last = (uint16_t)(args.port_first + 20);
 	code = layer->open(&args, &ctx);
@@ -78,7 +105,8 @@ int main(void)
 		layer = pair_load(names[i]);
 		providers();
 		waits();
-		ports();
+		ports("127.0.0.1");
+		ports("::1");
 	}
 	return tap_done();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/ofi/ofi.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -365,11 +366,17 @@ struct ofi_trial {
 	const struct cadge_ofi_needs *needs;
 };
 
+static bool is_internet(const struct fi_info *info)
+{
+	return info->src_addr &&
+	       (info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6);
+}
+
 static int ofi_try_port(void *arg, uint16_t port)
 {
 	const struct ofi_trial *trial = arg;
 
-	((struct sockaddr_in *)trial->ofi->info->src_addr)->sin_port = htons(port);
+	cadge_set_port(trial->ofi->info->src_addr, port);
 	return ofi_try(trial->ofi, trial->args, trial->needs);
 }
 
@@ -380,8 +387,7 @@ static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *ar
 	struct ofi_trial trial = {ofi, args, needs};
 	int code;
 
-	if (!ofi->network || !args->port_first || !ofi->info->src_addr ||
-	    ofi->info->addr_format != FI_SOCKADDR_IN)
+	if (!ofi->network || !args->port_first || !is_internet(ofi->info))
 		return ofi_try(ofi, args, needs);
 	code = cadge_try_ports(args->port_first, args->port_last, ofi_try_port, &trial);
 	return code == CADGE_E_PORT ? cadge_refuse_ports(args) : code;
@@ -590,19 +596,15 @@ static void ofi_source(const struct cadge_ofi *ofi, char *text, size_t text_byte
 {
 	const struct fi_info *info = ofi->info;
 
-	text[0] = '\0';
-	if (info->addr_format == FI_SOCKADDR_IN && info->src_addr) {
-		const struct sockaddr_in *in = info->src_addr;
-
-		if (!inet_ntop(AF_INET, &in->sin_addr, text, (socklen_t)text_bytes))
-			text[0] = '\0';
-	}
+	if (!is_internet(info) || getnameinfo(info->src_addr, (socklen_t)info->src_addrlen, text,
+					      (socklen_t)text_bytes, NULL, 0, NI_NUMERICHOST))
+		text[0] = '\0';
 }
 
 void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out)
 {
 	const struct fi_info *info = ofi->info;
-	char source[INET_ADDRSTRLEN], params[128];
+	char source[INET6_ADDRSTRLEN], params[128];
 	bool provider_ok = strcmp(info->fabric_attr->prov_name, ofi->asked) == 0;
 	bool device_ok = !ofi->network || strcmp(ofi->interface, ofi->device) == 0;
 

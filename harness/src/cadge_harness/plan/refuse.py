@@ -10,7 +10,14 @@ from dataclasses import replace
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.cast import Cast, contexts_by_host
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
-from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_launcher, refuse_place, refuse_rights
+from cadge_harness.plan.site import (
+    PlanSite,
+    refuse_address,
+    refuse_cast,
+    refuse_launcher,
+    refuse_place,
+    refuse_rights,
+)
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.words import count_of, runs_only
 from cadge_results import LayerFile, PatternFile, Reason
@@ -45,6 +52,7 @@ def refuse_point(
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
         or refuse_launcher(site, info.file.launcher, cast)
+        or (refuse_address(site, info.name, cast) if info.file.ipv4_only else None)
         or refuse_rights(site, info.name, info.file.rights, cast)
         or _unloadable(info, site)
         or _forbidden(info, wanted, site)

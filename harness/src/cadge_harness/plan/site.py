@@ -29,7 +29,7 @@ RANKS_BYTES = 8 << 20
 class SiteHost:
     """A host by its name, and the processors that it gives to endpoints; none: nothing is pinned.
 
-    by_v6: the other hosts find it at an IPv6 address.
+    by_v6: the other hosts find it at an IPv6 address. data_v6: and so do layers, on the data network.
     """
 
     name: str
@@ -37,6 +37,7 @@ class SiteHost:
     by_v6: bool = False
     shm_free_bytes: int | None = None
     """None where nobody looked."""
+    data_v6: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
                 shm_free_bytes=shm_free_bytes()
                 if str(testbed.kind) == "local"
                 else None,  # emulated ones have their own
+                data_v6=":" in host.address,
             )
             for host in hosts
         ),
@@ -124,6 +126,16 @@ def refuse_launcher(site: PlanSite, launcher: str, cast: Cast) -> Refusal | None
     for host in site.hosts:
         if host.name in used and host.by_v6:
             reason = f"{launcher} does not reach {host.name} by IPv6: set its cadge_management_address to an IPv4 one"
+            return Refusal(code=Reason.NODE_LACKS, reason=reason)
+    return None
+
+
+def refuse_address(site: PlanSite, name: str, cast: Cast) -> Refusal | None:
+    """Return why what knows IPv4 alone cannot reach the hosts of a cast, or None."""
+    used = hosts_of(cast)
+    for host in site.hosts if len(used) > 1 else ():
+        if host.name in used and host.data_v6:
+            reason = f"{name} does not reach {host.name} by IPv6: set its cadge_address to an IPv4 one"
             return Refusal(code=Reason.NODE_LACKS, reason=reason)
     return None
 

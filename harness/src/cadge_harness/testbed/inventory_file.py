@@ -18,7 +18,7 @@ import yaml
 
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
 from cadge_harness.paths import find_checkout
-from cadge_harness.testbed.inventory_rules import HostVariables, for_example, loops_back, read_host
+from cadge_harness.testbed.inventory_rules import HostVariables, canonical, for_example, loops_back, read_host
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
 from cadge_results.command import command
@@ -102,12 +102,14 @@ def _shared(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
     ):
         seen: dict[str, str] = {}
         for host, value in zip(hosts, values, strict=True):
-            other = seen.setdefault(value.lower(), host.inventory_hostname)
+            other = seen.setdefault(canonical(value), host.inventory_hostname)
             if other != host.inventory_hostname:
                 yield f"hosts {other} and {host.inventory_hostname} have the same {what}: {value}"
     if len({(host.cadge_port_first, host.cadge_port_last) for host in hosts}) > 1:
         text = f"the hosts of group {GROUP} must agree on cadge_port_first and cadge_port_last"
         yield for_example(text, "cadge_port_first", "cadge_port_last")
+    if len({":" in host.cadge_address for host in hosts}) > 1:
+        yield f"the hosts of group {GROUP} must have cadge_address all of IPv4 or all of IPv6"
 
 
 def _lonely(hosts: tuple[HostVariables, ...]) -> Iterator[str]:

@@ -50,8 +50,7 @@ def is_name(text: str) -> bool:
 
 def loops_back(text: str) -> bool:
     """Whether a name or address is each host's own, so that no other host reaches it."""
-    numeric = is_address(text) or is_v6(text)
-    return text.lower() == "localhost" or (numeric and ipaddress.ip_address(text).is_loopback)
+    return text.lower() == "localhost" or (_is_numeric(text) and ipaddress.ip_address(text).is_loopback)
 
 
 def is_v6(text: str) -> bool:
@@ -60,7 +59,17 @@ def is_v6(text: str) -> bool:
         found = ipaddress.IPv6Address(text)
     except ValueError:
         return False
-    return "%" not in text and not (found.is_multicast or found.is_link_local or found.is_unspecified)
+    others = found.is_multicast, found.is_link_local, found.is_unspecified, found.ipv4_mapped
+    return "%" not in text and not any(others)
+
+
+def _is_numeric(text: str) -> bool:
+    return is_address(text) or is_v6(text)
+
+
+def canonical(text: str) -> str:
+    """Return a name or an address in the one form in which equal ones are equal."""
+    return str(ipaddress.ip_address(text)) if _is_numeric(text) else text.lower()
 
 
 def _is_reached(text: str) -> bool:
@@ -127,8 +136,8 @@ class HostVariables(BaseModel):
         "", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"]
     )
     cadge_device: _Device = Field(description=_A_DEVICE, examples=["eth0"])
-    cadge_address: Annotated[str, _rule(is_address)] = Field(
-        description="an IPv4 address of one host, without leading zeros", examples=["10.1.0.1"]
+    cadge_address: Annotated[str, _rule(_is_numeric)] = Field(
+        description="an IPv4 or IPv6 address of one host, without leading zeros", examples=["10.1.0.1"]
     )
     cadge_management_address: _Reached = Field(
         "", description=f"an IP address of one host or {_A_NAME}", examples=["10.0.0.1"]

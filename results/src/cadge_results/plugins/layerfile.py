@@ -139,6 +139,8 @@ class LayerFile(Document):
     """Each thread of each endpoint has a context; points that need more of them on a host are refused."""
     rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What its processes need to be opened, beside what any user may do, in the words of setpriv(1)."""
+    ipv4_only: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether it cannot reach another host by an IPv6 address; points between such hosts are refused."""
     known_faults: tuple[KnownFault, ...] = Field(
         default=(), examples=[[{"test": "peer_dies", "place": "within", "reason": "it hangs in foo_send"}]]
     )

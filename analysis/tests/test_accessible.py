@@ -229,7 +229,7 @@ Array.from(document.querySelectorAll('a[href], button, input, summary, [tabindex
 NUMBERED = f"{REACHABLE}.forEach((e, number) => {{ e.dataset.stop = number; }})"
 FOCUSED = """
 (() => {
-  const e = document.activeElement, shown = e.type === 'radio' ? e.nextElementSibling : e;
+  const e = document.activeElement, shown = e.closest('.keys') ? e.nextElementSibling : e;
   const style = getComputedStyle(shown), box = shown.getBoundingClientRect();
   return [e.dataset.stop ?? '', style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1,
           box.bottom > 0 && box.top < innerHeight, e.outerHTML.slice(0, 120)];

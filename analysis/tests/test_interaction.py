@@ -137,7 +137,7 @@ def test_a_hidden_layer_is_hidden_everywhere_and_stays_so(name: str, path: Path,
     keys = browser.value(
         "Array.from(document.querySelectorAll('#fig-rpc-within-poll .keys bdi')).map(e => e.textContent)"
     )
-    drawn = [DRAWN.format(nth=2 + number) for number in range(len(keys))]
+    drawn = [DRAWN.format(nth=1 + number) for number in range(len(keys))]
     assert all(browser.value(one) for one in drawn)
     heads = (
         "Array.from(document.querySelectorAll('#fig-rpc-within-poll table th:not([hidden])')).map(e => e.textContent)"

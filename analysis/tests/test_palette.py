@@ -78,7 +78,7 @@ def test_neutrals_cannot_be_mistaken_for_series() -> None:
     assert len(set(palette.LIGHT)) == len(set(palette.DARK)) == len(palette.LIGHT)
     assert len(set(palette.SHAPES)) == len(palette.SHAPES)
     tokens = palette.variables()
-    assert len(tokens) == 3 * len(palette.LIGHT) * len(palette.SHAPES) * len(palette.LOOKS.variants)
+    assert len(tokens) == 4 * len(palette.LIGHT) * len(palette.SHAPES) * len(palette.LOOKS.variants)
     assert not set(tokens) & {*palette.LIGHT, *palette.NEUTRALS}
 
 

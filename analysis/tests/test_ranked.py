@@ -19,7 +19,6 @@ from cadge_analysis import report, units
 from cadge_analysis.blocks.ranked import Bar, PanelAxis, Picture
 from cadge_analysis.cells.shown import wire_bytes
 from cadge_analysis.draw.scales import log_axis
-from cadge_analysis.page.figures.main_figure import best_by_size
 from cadge_analysis.page.ranked import EMULATED, _caution, _headline, pictured
 from cadge_analysis.stats.beside_native import MARK, DirectPrograms
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
@@ -137,22 +136,6 @@ def test_a_page_has_the_pictures_layers_in_its_order_and_shades_those_that_lead(
         assert all(row.one("th").attrs["scope"] == "row" for row in rows)
 
 
-def test_which_layer_is_best_over_which_sizes(tmp_path: Path) -> None:
-    data = test_picture.data_of(tmp_path)
-    rows = [row for row in compare(data).rows if row.cell.case.pattern == "rpc" and row.cell.case.place == "within"]
-    best = {
-        size: min(
-            (row for row in rows if row.cell.case.size == size), key=lambda row: row.numbers.central.value
-        ).cell.series.label
-        for size in sorted({row.cell.case.size for row in rows})
-    }
-    said = best_by_size(rows)
-    assert said.startswith("Lowest median: ") is (len(best) > 1)
-    assert all(label in said for label in best.values()) or len(best) == 1
-    one = [row for row in rows if row.cell.case.size == min(best)]
-    assert best_by_size(one) == ""
-
-
 def test_an_axis_places_values_and_a_few_round_ticks() -> None:
     axis = PanelAxis(log_axis([0.3, 60.0], wide=2))
     places = [float(axis.at(value).rstrip("%")) for value in (0.3, 1, 10, 60)]
@@ -173,6 +156,8 @@ def test_an_axis_places_values_and_a_few_round_ticks() -> None:
         ("rpc", ("RELIABLE",), 8, 8, 32),
         ("rpc", ("RPC",), 24, 8, 32),
         ("rpc", ("RPC",), 0, 8, None),
+        ("rpc", ("RELIABLE",), 0, 4080, 4096),
+        ("rpc", ("RELIABLE",), 0, 4081, None),  # its 16 B more take it to the long path
         ("pingpong", ("RELIABLE",), 4, 8, 12),
         ("pingpong", ("RELIABLE",), 4, 8192, None),  # on the long path
     ],

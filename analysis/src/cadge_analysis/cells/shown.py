@@ -171,9 +171,17 @@ def wire_bytes(facts: LaunchFacts, file: PatternFile, workload: Workload) -> int
     A message on the long path has no headers of its own beside the data.
     """
     size = max(file.moved_bytes(workload), default=0)
-    calls = EMULATED_CALL_BYTES if file.calls and not file.calls_are_native(facts.caps) else 0
-    more = calls + facts.overhead_bytes
-    return size + more if more and size <= facts.short_bytes else None
+    more = _call_bytes(facts.caps, file) + facts.overhead_bytes
+    return size + more if more and size <= short_most(facts, file) else None
+
+
+def short_most(facts: LaunchFacts, file: PatternFile) -> int:
+    """Return the largest payload of a pattern that takes the layer's short path."""
+    return max(0, facts.short_bytes - _call_bytes(facts.caps, file))
+
+
+def _call_bytes(caps: Collection[str], file: PatternFile) -> int:
+    return EMULATED_CALL_BYTES if file.calls and not file.calls_are_native(caps) else 0
 
 
 def whose_calls(caps: Collection[str], file: PatternFile) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cadge_analysis.draw.palette import GRID, INK, MUTED, Identity
 from cadge_analysis.draw.svg import Spec
@@ -18,7 +19,7 @@ THE_FLOOR = "the floor"
 class Mark:
     """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to `base`.
 
-    One that is `ringed` is set apart from the others of its series.
+    One that is `ringed` is set apart from the others of its series. `rank`: that of its series at this size, "1=".
     """
 
     size: int
@@ -29,26 +30,39 @@ class Mark:
     ratio_low: float | None = None
     ratio_high: float | None = None
     ringed: bool = False
+    rank: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One series; `short_bytes` is the largest size on its short path (0: it has but one path).
+    """One series; `short_bytes` is the largest size on its short path (0: it has but one path), `long_path` the other.
 
-    `style` is what it shares with its kin. One that is `faint` stands back: a grey line, without marks and name.
+    `style` is what it shares with its kin. One that is `faint` stands back: a grey line without marks, its name grey.
     """
 
     label: str
     look: Identity
     marks: tuple[Mark, ...] = ()
     short_bytes: int = 0
+    long_path: str = ""
     style: str = ""
     faint: bool = False
+
+    @property
+    def turn(self) -> tuple[Mark, Mark] | None:
+        """The last mark on its short path and the first on its long one; None where it has not both."""
+        pairs = pairwise(self.marks) if self.short_bytes else ()
+        return next(((a, b) for a, b in pairs if a.size <= self.short_bytes < b.size), None)
 
     @property
     def token(self) -> str:
         """What stands for its colour."""
         return self.look.faint_token if self.faint else self.look.token
+
+    @property
+    def ink_token(self) -> str:
+        """What stands for the colour of its name."""
+        return self.look.faint_ink_token if self.faint else self.look.ink_token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,13 +38,13 @@ def _labels(
 ) -> list[dict[str, object]]:
     """Return one label a series, (name, x, y of its last marker) → where its text and its leader stand."""
     wanted = [(1 - axis.share(y)) * height for _, _, y in ends]
-    looks = {line.label: line.look for line in lines}
+    of = {line.label: line for line in lines}
     return [
         {
             "s": name,
             "t": _label(name),
-            "c": looks[name].token if name in looks else FLOOR,
-            "i": looks[name].ink_token if name in looks else INK,
+            "c": of[name].token if name in of else FLOOR,
+            "i": of[name].ink_token if name in of else INK,
             "x": x,
             "y": y,
             "lx": x_label,
@@ -64,17 +64,20 @@ def curves(
     height: int,
     label_at: float,
     behind: Rows = (),
+    behind_named: Sequence[Line] = (),
     floor: Rows = (),
     floor_ticks: Rows = (),
     foreign: Rows = (),
 ) -> list[Spec]:
     """Return the layers of curves in a panel so high, whose names stand at `label_at` on the horizontal axis.
 
-    behind: rows of lines that stand back. floor: rows of a dotted line; floor_ticks: where it was measured.
+    behind: rows of lines that stand back; behind_named: those that have a name at their end. floor: rows of a dotted
+    line; floor_ticks: where it was measured.
     foreign: rows of thin dashed lines, which were not measured here.
     """
     ends: dict[str, tuple[str, float, float]] = {}
-    for row in (*rows, *foreign):
+    names = {line.label for line in behind_named}
+    for row in (*rows, *foreign, *(row for row in behind if row["s"] in names)):
         name, at, value = str(row["s"]), float(str(row["x"])), float(str(row["y"]))
         if name not in ends or at >= ends[name][1]:
             ends[name] = (name, at, value)
@@ -82,7 +85,7 @@ def curves(
         tail = floor[-1]
         ends[FLOOR_LABEL] = (FLOOR_LABEL, float(str(tail["x"])), float(str(tail["y"])))
     looks = {line.label for line in lines}
-    labels = _labels(list(ends.values()), lines, axis, height, label_at)
+    labels = _labels(list(ends.values()), (*lines, *behind_named), axis, height, label_at)
     text_x: Spec = {"field": "lx", "type": "quantitative"}
     layers: list[Spec] = [
         *_faint_lines(behind, x, y),

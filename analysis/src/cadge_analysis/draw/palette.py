@@ -92,6 +92,11 @@ class Identity:
         return f"#fc{self.number:04x}"
 
     @property
+    def faint_ink_token(self) -> str:
+        """As `ink_token`, of one that stands back."""
+        return f"#fb{self.number:04x}"
+
+    @property
     def light(self) -> str:
         """Colour on a light page, which is also the fallback."""
         return LIGHT[self.slot]
@@ -124,6 +129,7 @@ def variables() -> dict[str, str]:
         found[look.token] = f"var(--k{look.number},var(--dim,var(--s{slot},{look.light})))"
         found[look.faint_token] = f"var(--k{look.number},var(--dim,var(--ghost,{GHOST})))"
         found[look.ink_token] = f"var(--t{look.number},var(--ink,{INK}))"
+        found[look.faint_ink_token] = f"var(--muted,{MUTED})"
     return found
 
 
@@ -132,7 +138,8 @@ def classes() -> dict[str, str]:
     found: dict[str, str] = {}
     for slot, marker, variant in product(range(len(LIGHT)), range(len(SHAPES)), range(len(LOOKS.variants))):
         look = Identity(slot, marker, variant)
-        found |= dict.fromkeys((look.token, look.faint_token, look.ink_token), f"k{look.number}")
+        tokens = look.token, look.faint_token, look.ink_token, look.faint_ink_token
+        found |= dict.fromkeys(tokens, f"k{look.number}")
     return found
 
 

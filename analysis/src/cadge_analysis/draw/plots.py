@@ -205,11 +205,19 @@ def _panel(
         height=height,
         label_at=last + LABEL_AT_PX * unit,
         behind=_rows(behind, spots, axis, ratio=ratio),
+        behind_named=_named_behind(chart, height),
         floor=floor_rows,
         floor_ticks=[] if ratio else floor_rows,
         foreign=[] if ratio else _foreign(chart, spots, axis),
     )
     return {"width": width, "height": height, "layer": layers}
+
+
+def _named_behind(chart: Chart, height: int) -> Sequence[Line]:
+    """Return the lines that stand back and have a name in a panel: all of them where every name has room."""
+    names = len(chart.lines) + len(chart.foreign) + bool(chart.floor)
+    behind = [line for line in chart.lines if line.faint]
+    return behind if names * LABEL_PX <= height + 2 * LABEL_PX else []
 
 
 def _stretches(chart: Chart) -> Iterator[tuple[FloorMark, str]]:
@@ -269,12 +277,13 @@ def _figure(chart: Chart, parts: Sequence[Part], ratio_height: int, width: int) 
         )
         for number, (axis, ratio, height, title) in enumerate(parts, 1)
     ]
+    behind = _named_behind(chart, max(height for _, _, height, _ in parts))
+    named = [line.label for line in (*(line for line in chart.lines if not line.faint), *behind)]
     return framed(
         {"vconcat": panels, "spacing": BELOW_PX + 16, "config": config()},
         left=left_px(room_px, titled=True),
         top=LABEL_PX + EDGE_PX,
-        right=right_px([*(line.label for line in chart.lines if not line.faint), *(x.label for x in chart.foreign)])
-        * (LARGER if width == BESIDE_WIDTH else 1.0),
+        right=right_px([*named, *(x.label for x in chart.foreign)]) * (LARGER if width == BESIDE_WIDTH else 1.0),
         bottom=below_px(titled=True),
     )
 

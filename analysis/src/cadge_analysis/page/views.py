@@ -33,7 +33,8 @@ from cadge_analysis.page.families import beside, in_family, main_family
 from cadge_analysis.page.figures.bill_figure import bill_figure
 from cadge_analysis.page.figures.contrast_figure import contrast_figure
 from cadge_analysis.page.figures.cpu_figure import cpu_figure
-from cadge_analysis.page.figures.main_figure import FigureSource, beside_figures, figure, figure_source
+from cadge_analysis.page.figures.field_figures import FieldSource, field_figures
+from cadge_analysis.page.figures.main_figure import FigureSource, figure, figure_source
 from cadge_analysis.page.figures.residual_figure import residual_figure
 from cadge_analysis.page.figures.scale_figures import count_figures, scale
 from cadge_analysis.page.figures.strips import strips_figure
@@ -122,8 +123,9 @@ def _figures(
     yield cpu_figure(rows, source, name=f"{anchor}-processors")
 
 
-def _charts(comparison: Comparison, source: FigureSource) -> tuple[tuple[Figure, ...], str]:
+def _charts(source: FieldSource) -> tuple[tuple[Figure, ...], str]:
     """Return the charts of what the first screen asks, along their axes, and how they are to be read."""
+    comparison = source.comparison
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     waits = {row.cell.case.wait for row in comparison.rows}
     wait = next((one for one in words.WAIT_ORDER if one in waits), "")
@@ -140,7 +142,7 @@ def _charts(comparison: Comparison, source: FigureSource) -> tuple[tuple[Figure,
             members = [row for row in here if family is not None and in_family(row.cell.case, family)]
             if len({row.cell.case.size for row in members}) > 1:
                 found[f"{pattern}-{place}-{wait}"] = members
-    return beside_figures(found, source)
+    return field_figures(found, source)
 
 
 def _summaries(cells: list[Cell], rows: list[Row], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
@@ -216,7 +218,8 @@ def judged_campaign(comparison: Comparison) -> JudgedCampaign:
     cells = judged_cells(comparison)
     comparison, data = cells.comparison, comparison.data
     source = figure_source(data)
-    charts, caption = _charts(comparison, source) if not data.is_reported else ((), "")
+    field = FieldSource(comparison=comparison, verdicts=cells.verdicts, figures=source)
+    charts, caption = _charts(field) if not data.is_reported else ((), "")
     return JudgedCampaign(
         comparison=comparison,
         verdicts=cells.verdicts,

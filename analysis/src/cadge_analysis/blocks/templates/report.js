@@ -282,7 +282,7 @@ function showLayers() {
     const name = input.parentElement.querySelector("bdi")?.textContent;
     if (name === undefined) continue;
     input.parentElement.hidden = hidden.has(name);
-    if (input.checked && hidden.has(name)) input.closest(".keys").querySelector('input[value="all"]').checked = true;
+    if (hidden.has(name)) input.checked = false;
   }
   for (const one of all(".small-multiples > div")) {
     const own = all("h4 .name bdi", one).map((bdi) => bdi.textContent);
@@ -496,6 +496,25 @@ function scaleOf(svg) {
   return fits ? { start, step, width: box.width } : null;
 }
 
+/** How two layers rank, from size to size: those that are picked out, or the only two that are shown. */
+function duel(table, picked) {
+  const two = headsOf(table).map((head, column) => ({ head, column, layer: columnLayer(head) })).filter(({ head, layer }) =>
+    layer !== undefined && !head.hidden && (!picked.size || picked.has(layers.get(layer))));
+  if (two.length !== 2) return [];
+  const rank = (row, { column }) => parseInt(/; rank (\d+)/.exec(row.cells[column].textContent)?.[1], 10);
+  const runs = [];
+  for (const row of rowsOf(table)) {
+    const apart = rank(row, two[0]) - rank(row, two[1]);
+    if (Number.isNaN(apart)) continue;
+    const ahead = apart ? two[+(apart > 0)].layer : "";
+    const size = wordsOf(row.cells[0]);
+    if (!runs.length || runs[runs.length - 1].ahead !== ahead) runs.push({ ahead, first: size });
+    runs[runs.length - 1].last = size;
+  }
+  return runs.flatMap(({ ahead, first, last }, number) => [number ? "; " : "By rank: ", ...(ahead ? [
+    make("bdi", { textContent: ahead }), " ahead"] : ["tied"]), " at " + first + (first === last ? "" : " to " + last)]);
+}
+
 function readOut(figure) {
   const table = figure.querySelector("table.numbers");
   const svg = figure.querySelector(":scope > .scroll > svg.chart");
@@ -511,14 +530,18 @@ function readOut(figure) {
   const out = make("p", { className: "values", tabIndex: 0 });
   out.setAttribute("role", "group");
   out.setAttribute("aria-label", "Values: " + wordsOf(figure.querySelector("h3")));
+  const chooser = (figure.closest("#field") ?? figure).querySelector(".keys");
+  const pair = make("p");
+  pair.setAttribute("role", "status");
+  const picked = () => new Set(chooser ? all("input:checked", chooser).map((input) => input.value) : []);
 
   function show(cursor = true) {
     const row = rows[+slider.value];
-    const picked = figure.querySelector(".keys input:checked")?.value ?? "all";
+    const some = picked();
     const size = row.cells[0].textContent;
     const values = headsOf(table).map((head, column) => ({ head, column, layer: columnLayer(head) }))
       .filter(({ head, column, layer }) => column > 0 && !head.hidden &&
-        (picked === "all" || layer === undefined || layers.get(layer) === picked))
+        (!some.size || layer === undefined || some.has(layers.get(layer))))
       .map(({ head, column, layer }) => [layer ?? wordsOf(head), wordsOf(row.cells[column])])
       .filter(([, value]) => value);
     out.replaceChildren(make("b", { textContent: size }),
@@ -544,14 +567,20 @@ function readOut(figure) {
     show();
   });
   svg.addEventListener("pointerleave", () => line.remove());
-  figure.querySelector(".keys")?.addEventListener("change", () => show(false));
   const beside = figure.closest("#field"); // charts that stand side by side say their values when they are asked
-  document.addEventListener("layers", () => { if (!beside || out.childNodes.length) show(false); });
-  svg.parentElement.after(make("div", { className: "read" }, slider, out));
+  const again = () => {
+    pair.replaceChildren(...duel(table, picked()));
+    if (!beside || out.childNodes.length) show(false);
+  };
+  chooser?.addEventListener("change", again);
+  document.addEventListener("layers", again);
+  svg.parentElement.after(make("div", { className: "read" }, slider, out, pair));
   if (!beside) show(false);
 }
 
 // ---- begin ----
+
+document.querySelector("#field .keys")?.append(make("small", { textContent: "Two layers: who ranks ahead at which size" }));
 
 document.body.append(said);
 document.querySelector("main").prepend(chosen);

@@ -10,6 +10,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPicture
+from cadge_analysis.cells.shown import short_most
 from cadge_analysis.draw import palette, plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
@@ -29,7 +30,7 @@ say = partial(messages.say, "figures")
 MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
-MAIN_PX, BESIDE_PX = 720, 340
+MAIN_PX = 720
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,7 @@ def chart_of(rows: Sequence[Row], source: FigureSource, *, along: str | None = N
     lines = []
     for series, members in sorted(by_series.items()):
         known = source.facts.get((series, first.place, first.wait))
+        turns = known if is_size and known and known.long_path != known.short_path else None
         marks = (
             mark_of(_at(row, name), row.numbers.central, shown.scale, ratios[row.cell.point_id]) for row in members
         )
@@ -103,7 +105,8 @@ def chart_of(rows: Sequence[Row], source: FigureSource, *, along: str | None = N
                 look=source.looks[series],
                 marks=tuple(sorted(marks, key=lambda mark: mark.size)),
                 style=style_of(series),
-                short_bytes=known.short_bytes if is_size and known and known.long_path != known.short_path else 0,
+                short_bytes=short_most(turns, first.file) if turns else 0,
+                long_path=turns.long_path if turns else "",
             )
         )
     floor = {}
@@ -172,14 +175,20 @@ def _along(case: Case) -> str:
     return f"size: {file.parameters[file.axis].title}" if others else "message size"
 
 
-def _marked(mark: Mark | None) -> str:
+def _marked(mark: Mark | None, line: Line) -> str:
     if mark is None:
         return units.MISSING
-    text = f"{units.sig3(mark.value)}{units.ends(mark.low, mark.high)}"
-    return text if mark.ratio is None else f"{text}; {units.times(mark.ratio)}"
+    said = [f"{units.sig3(mark.value)}{units.ends(mark.low, mark.high)}"]
+    if mark.ratio is not None:
+        said.append(units.times(mark.ratio))
+    if mark.rank:
+        said.append(say("figures.rank", rank=mark.rank))
+    if line.turn and line.turn[1] is mark:
+        said.append(say("figures.from_here", path=line.long_path))
+    return "; ".join(said)
 
 
-def _data_table(chart: Chart) -> DataTable:
+def data_table(chart: Chart) -> DataTable:
     """Return every plotted value as text: a row a size, a pair of columns a series."""
     by_size: dict[int, dict[str, Mark]] = defaultdict(dict)
     for line in chart.lines:
@@ -193,7 +202,7 @@ def _data_table(chart: Chart) -> DataTable:
         if floor:
             at = floor.get(size)
             cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
-        cells.extend(_marked(by_size[size].get(line.label)) for line in chart.lines)
+        cells.extend(_marked(by_size[size].get(line.label), line) for line in chart.lines)
         cells.extend(units.sig3(one[size]) if size in one else units.MISSING for one in foreign)
         rows.append(tuple(cells))
     head = (f"floor, {chart.unit}",) if floor else ()
@@ -211,7 +220,8 @@ def between(values: Mapping[str, float], *, at: str, spoken: str) -> str:
     return say("figures.between", n=len(values), at=at, low=low, least=least, high=high, most=most, spoken=spoken)
 
 
-def _described(chart: Chart) -> str:
+def described(chart: Chart) -> str:
+    """Return a sentence for those who cannot see a chart: its ends at the first size."""
     first = min(line.marks[0].size for line in chart.lines)
     values = {line.label: line.marks[0].value for line in chart.lines if line.marks[0].size == first}
     return between(values, at=chart.sizes[first], spoken=chart.spoken)
@@ -243,7 +253,7 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         floor = " " + say("figures.floor_panel", better=better)
     else:
         floor = " " + say("figures.no_ratio_panel")
-    gap = " " + say("figures.gap") if any(map(_has_gap, chart.lines)) else ""
+    gap = " " + say("figures.gap") if any(line.turn for line in chart.lines) else ""
     foreign = " " + say("figures.foreign") if chart.foreign else ""
     return f"{what}{bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
@@ -253,67 +263,6 @@ def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
     chart = chart_of(rows, source)
     title = title_of(rows[0].cell.case)
     return figure_of(chart, source, name=name, title=title, caption=caption_of(chart, rows))
-
-
-def beside_figures(groups: Mapping[str, Sequence[Row]], source: FigureSource) -> tuple[tuple[Figure, ...], str]:
-    """Draw narrow figures of groups of rows, by name, for charts side by side; without small pictures.
-
-    Return them, and how all of them are to be read.
-    """
-    charts = {name: chart_of(rows, source) for name, rows in groups.items()}
-    by_label = {one.label: key for one, key in source.keys.items()}
-    made = tuple(
-        drawn(
-            plots.beside_figure(chart),
-            name=name,
-            title=f"{title_of(groups[name][0].cell.case)}, {words.PLACES[groups[name][0].cell.case.place]}",
-            description=_described(chart),
-            caption=best_by_size(groups[name]),
-            table=_data_table(chart),
-            keys=tuple(by_label[line.label] for line in chart.lines),
-            minimum_px=BESIDE_PX,
-        )
-        for name, chart in charts.items()
-    )
-    return made, _field_caption(groups, charts) if groups else ""
-
-
-def best_by_size(rows: Sequence[Row]) -> str:
-    """Return which layer has the best median over which sizes, so that crossings can be read; "" of one size alone."""
-    by_size: dict[int, list[Row]] = {}
-    for row in rows:
-        by_size.setdefault(row.cell.case.size, []).append(row)
-    more = rows[0].numbers.more_is_better
-    runs: list[tuple[str, list[Case]]] = []
-    for _, here in sorted(by_size.items()):
-        best = min(here, key=lambda row: -row.numbers.central.value if more else row.numbers.central.value)
-        label = best.cell.series.label
-        if not runs or runs[-1][0] != label:
-            runs.append((label, []))
-        runs[-1][1].append(best.cell.case)
-    if len(by_size) < 2:
-        return ""
-    said = [
-        say("figures.best_from_to", layer=label, first=words.size(cases[0]), last=words.size(cases[-1]))
-        if len(cases) > 1
-        else say("figures.best_at", layer=label, size=words.size(cases[0]))
-        for label, cases in runs
-    ]
-    return say("figures.best", end="Highest" if more else "Lowest", runs=said)
-
-
-def _field_caption(groups: Mapping[str, Sequence[Row]], charts: Mapping[str, Chart]) -> str:
-    lines = [line for chart in charts.values() for line in chart.lines]
-    said = [say("figures.field"), bars_note([row for rows in groups.values() for row in rows])]
-    said += [say("figures.field_floor")] * any(map(plots.has_ratio, charts.values()))
-    said += [say("figures.field_grey", most=EMPHASISED)] * any(line.faint for line in lines)
-    said += [say("figures.gap")] * any(map(_has_gap, lines))
-    said += [say("figures.foreign")] * any(chart.foreign for chart in charts.values())
-    return " ".join(said) + "".join(dict.fromkeys(map(verdict_words.load_note, groups.values())))
-
-
-def _has_gap(line: Line) -> bool:
-    return bool(line.short_bytes) and line.marks[0].size <= line.short_bytes < line.marks[-1].size
 
 
 def title_of(case: Case) -> str:
@@ -363,9 +312,9 @@ def figure_of(
         plots.main_figure(chart),
         name=name,
         title=title,
-        description=_described(chart),
+        description=described(chart),
         caption=f"{caption}{faint_note(chart) if grey is None else grey}",
-        table=_data_table(chart),
+        table=data_table(chart),
         keys=tuple(by_label[line.label] for line in chart.lines),
     )
     if not small:

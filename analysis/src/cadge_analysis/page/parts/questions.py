@@ -15,7 +15,7 @@ from functools import partial
 from itertools import pairwise
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import lede, plain
+from cadge_analysis.blocks.make import plain
 from cadge_analysis.blocks.model import Key, Matrix, Question, Region, Replies, Reply
 from cadge_analysis.page.families import answering, in_family
 from cadge_analysis.page.parts.tables import SUMMARY_SIZES
@@ -90,7 +90,7 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
     if not tables and not without:
         return None
     reading = _reading(tables, verdicts, any(map(_is_undecided, ranked.values())))
-    how = lede(" ".join(filter(None, (reading, _bars(tables)))))
+    how = plain(" ".join(filter(None, (reading, _bars(tables)))), "legend")
     rest = (plain(text, "dim") for text in without)
     return Region(id="questions", title=say("questions.title"), blocks=(how, *tables, *rest))
 
@@ -244,6 +244,11 @@ def ranks(groups: Groups) -> dict[Series, tuple[int, int]]:
     return found
 
 
+def rank_text(rank: int, members: int) -> str:
+    """Return a rank as it is printed: "1=" where several share it."""
+    return f"{rank}{'=' if members > 1 else ''}"
+
+
 def _table(
     title: str, asked: Sequence[_CaseQuestion], made: _MatrixSource, cells: Sequence[Cell], *, opened: bool
 ) -> Matrix:
@@ -321,7 +326,7 @@ def _placed(reply: Reply, head: str, place: tuple[int, int] | None) -> Reply:
     return replace(
         reply,
         question=head,
-        rank=f"{rank}{'=' if members > 1 else ''}",
+        rank=rank_text(rank, members),
         spoken=f"rank {rank}{shared}",
         leads=rank == 1,
     )

@@ -157,7 +157,7 @@ def test_layers_measure_over_a_data_network_that_has_ipv6_alone(tmp_path: Path) 
     outcomes = [outcome for outcome in campaign.outcomes() if outcome.status != "refused"]
     assert {outcome.status for outcome in outcomes} == {"valid"}, outcomes
     layers = {outcome.point.subject.layer for outcome in outcomes}
-    assert {"sockets-tcp", "sockets-udp", "peregrine-udp", "tcp", "udp"} <= layers
+    assert {"sockets-tcp", "sockets-udp", "peregrine-udp", "floor-tcp", "floor-udp"} <= layers
 
 
 def measured(campaign: Campaign) -> dict[str, str]:

@@ -137,7 +137,7 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (["verify", "nowhere.html"], 2, "nowhere.html cannot be read: No such file or directory"),
         (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
         (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),
-        (["plan", "--sweep", "tiny", "--layers", "all a-one"], 2, "--layers: 'all' stands alone"),
+        (["plan", "--sweep", "tiny", "--layers", "all a-one"], 2, "--layers: 'all' takes no other names"),
         (
             ["plan", "--sweep", "tiny", "--layers", "c-three"],
             5,

@@ -126,7 +126,7 @@ def test_the_launches_of_all_epochs_are_enough_for_a_control(catalogue: Catalogu
         ("epochs: 2", "epochs: two", "anew.yml:8:9: epochs: must be a whole number from 1 to 30, not 'two'"),
         ("epochs: 2", "epochs: 31", "anew.yml:8:9: epochs: must be a whole number from 1 to 30, not 31"),
         ("epochs: 2", "epochs: 1.5", "anew.yml:8:9: epochs: must be a whole number from 1 to 30, not 1.5"),
-        ("launches: 3", "looks: [9, 12]", "epochs beside looks"),
+        ("launches: 3", "looks: [9, 12]", "epochs and looks exclude each other"),
     ],
 )
 def test_wrong_epochs(checkout: Checkout, cadge: Cadge, runner: FakeRunner, old: str, new: str, said: str) -> None:
@@ -140,7 +140,7 @@ def test_wrong_epochs(checkout: Checkout, cadge: Cadge, runner: FakeRunner, old:
 def test_looks_of_the_command_line_do_not_go_with_epochs(cadge: Cadge, made: list[str]) -> None:
     answer = cadge(*RUN, "--looks", "9,12")
     assert answer.code == 2
-    assert "--looks: epochs beside looks" in answer.err
+    assert "--looks: epochs and looks exclude each other" in answer.err
     assert not made
 
 

@@ -157,7 +157,7 @@ def test_a_folder_beside_an_inventory_that_leads_to_itself(tmp_path: Path) -> No
     ("old", "new", "said"),
     [
         ("launches: 3", "launches: 3\nlayers: []", "s.yml:8:9: layers: names no layer; leave the key out for"),
-        ("launches: 3", "launches: 3\nlayers: [all, null-self]", "s.yml:8:9: layers: 'all' stands alone, with"),
+        ("launches: 3", "launches: 3\nlayers: [all, null-self]", "s.yml:8:9: layers: 'all' is written without"),
         ("launches: 3", "launches: 3\nplaces: []", "s.yml:8:9: places: "),
         ("launches: 3", "launches: 3\nwaits: []", "s.yml:8:8: waits: "),
         ("request_bytes: sizes", "request_bytes: sizes, places: []", "s.yml:6:50: patterns.0.places: "),

@@ -92,7 +92,7 @@ def test_sound_hosts() -> None:
 
 def test_builds_that_differ() -> None:
     older, other = {**DRIVER, "revision": "old"}, {**DRIVER, "abi": 2}
-    said = "the build on h2, /opt/cadge, is another than this machine's: "
+    said = "the build on h2, /opt/cadge, differs from this machine's: "
     stale = [("h2", "fail", said + "revision old where ours has abc")]
     assert texts(found(looked("h1"), looked("h2", driver=older))) == stale
     same = texts(found(looked("h1", driver=older), looked("h2", driver=older)))

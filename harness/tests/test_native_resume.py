@@ -253,7 +253,7 @@ def test_a_tool_that_gave_nothing_runs_again_with_its_launch(
     (tool.folder / "broken").touch()
     answer = cadge(*CROSSCHECK)
     assert answer.code == 0
-    assert "native tools that gave nothing; let them run again with: cadge resume --failed" in answer.out
+    assert "native tools that gave no number; repeat them with: cadge resume --failed" in answer.out
     assert all("no luck" in one.reason for one in native(checkout).readings)
     (tool.folder / "broken").unlink()
     assert "is complete" in cadge(*RESUME).out

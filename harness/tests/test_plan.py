@@ -462,7 +462,7 @@ def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site
     raw = Description(claims=frozenset({"RAW_LINK"}))
     described = tuple(replace(info, description=raw) for info in catalogue.layers)
     refused = plan("1Gbit", catalogue=replace(catalogue, layers=described))
-    assert "a-one has a raw link of its own, which link.rate does not concern" in {one.reason for one in refused.points}
+    assert "a-one has a raw link of its own, which link.rate does not limit" in {one.reason for one in refused.points}
     for wrong, said in (
         ({"link.rate": "100"}, "100 has no unit; a rate is written like 100Mbit or 1Gbit"),
         ({"link.rate": "1mbit"}, "did you mean Mbit"),

@@ -241,7 +241,7 @@ def test_pairs_of_other_hosts_go_on_where_one_is_lost(
     answer = cadge("run", "--sweep", "tiny", "--no-report", "--json")
     campaign = last(checkout)
     assert (answer.code, json.loads(answer.out)["problems"]) == (4, ["h3 is gone", "h2 is gone"])
-    assert "h3, h2 cannot take part; go on with the launches of the others: h1, h4" in answer.err
+    assert "h3, h2 cannot take part; Cadge continues with h1, h4" in answer.err
     assert used == [{"h1", "h2", "h3", "h4"}, {"h1", "h2", "h4"}, {"h1", "h4"}]
     missing = {launch.launch_id: launch for launch in campaign.plan.launches if launch.launch_id not in losing.made}
     assert set(campaign.missing_launch_ids()) == set(missing)

@@ -227,7 +227,7 @@ def test_complaints(text: str, message: str, tmp_path: Path) -> None:
         (HEAD.replace("launches: 2", "looks: [9, 9]") + GOOD, "looks are numbers of launches that rise"),
         (HEAD.replace("launches: 2", "looks: [9, 1200]") + GOOD, "numbers of launches from 1 to 1000"),
         (HEAD.replace("launches: 2", "looks: 9, 12") + GOOD, "looks: "),
-        (HEAD + "looks: [9, 12]\n" + GOOD, "launches: 2 beside looks, of which the first is 9: leave launches out"),
+        (HEAD + "looks: [9, 12]\n" + GOOD, "launches: 2 and looks, of which the first is 9: leave launches out"),
     ],
 )
 def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:

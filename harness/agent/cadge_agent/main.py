@@ -113,7 +113,7 @@ def main() -> int:
     for verb in (two, three):  # as the inventory states them
         verb.add_argument("--ld-library-path", default="")
         verb.add_argument("--opal-prefix", default="")
-        verb.add_argument("--programs", default="", help="beside the build, whose versions are told; spaces between")
+        verb.add_argument("--programs", default="", help="programs whose versions are reported; spaces between")
     four = verbs.add_parser("clean", help="remove what a killed agent left")
     four.add_argument("--work", type=_path, required=True)
     four.add_argument("--campaign", required=True)

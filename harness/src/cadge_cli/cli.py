@@ -47,10 +47,10 @@ GROUPS = {
         "run": "Run a sweep, and make its report.",
         "ab": "Compare two revisions of Cadge, two providers or two settings, measured round by round.",
         "status": "Show the progress of a campaign, from another terminal.",
-        "resume": "Make the missing launches of a campaign, and no others.",
+        "resume": "Run the missing launches of a campaign.",
         "submit": "Submit a sweep as a Slurm job, or the rest of a campaign.",
         "provider": "Add another build of a library, so that both are measured side by side.",
-        "testbed": "Start, stop or inspect the emulated testbed; put the nodes of a killed campaign back.",
+        "testbed": "Start, stop or inspect the emulated testbed; restore nodes after a kill.",
     },
     "Read": {
         "report": "Make the report of a campaign.",
@@ -67,7 +67,7 @@ GROUPS = {
     "Check": {
         "verify": "Check every file of a campaign, or every number of a report.",
         "health": "Measure every pair of hosts, and name a host or link that is slow.",
-        "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
+        "crosscheck": "Compare layers with the native tools of their libraries: how much Cadge adds.",
         "selftest": "Check that Cadge detects known delays, stalls and settings.",
     },
 }

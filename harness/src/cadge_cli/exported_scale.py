@@ -44,10 +44,14 @@ scale_options = gathered(
         help="scale: a file of LogGP fits (cadge.loggp/1) instead of a campaign.",
     ),
     click.option(
-        "--simulation/--no-simulation", default=True, help="scale: simulate with SimGrid, or the closed form alone."
+        "--simulation/--no-simulation", default=True, help="scale: simulate with SimGrid, or use the closed form only."
     ),
-    click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="scale: longest time of each."),
-    click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="scale: most memory of each."),
+    click.option(
+        "--deadline", default="2min", show_default=True, metavar="TIME", help="scale: longest time of each simulation."
+    ),
+    click.option(
+        "--memory", default="4GiB", show_default=True, metavar="SIZE", help="scale: most memory of each simulation."
+    ),
 )
 
 

@@ -276,8 +276,8 @@ queue_option = click.option(
     "--queue/--no-queue",
     default=True,
     envvar="CADGE_QUEUE",
-    help="Wait for another sweep on this machine, or measure beside it: both then disturb each other, and both "
-    "reports say so.",
+    help="Wait for another sweep on this machine, or measure at the same time: both then disturb each other, "
+    "and both reports say so.",
 )
 _report_option = click.option("--report/--no-report", default=True, help="Make the report at the end.")
 _tune_option = click.option(

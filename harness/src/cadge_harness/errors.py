@@ -32,13 +32,14 @@ EXIT_CODES = {
     EXIT_USAGE: "usage or configuration error",
     EXIT_UNFIT: "machine or testbed unfit, nothing was measured; or the output cannot be written",
     EXIT_UNREACHABLE: "a host is unreachable, lost or cannot take part; the others are measured",
-    EXIT_NOTHING: "selection matched nothing, or no data; or --fail-on has no answer, as verdicts are withheld",
+    EXIT_NOTHING: "nothing matches the selection, or there is no data; or --fail-on has no answer because verdicts are "
+    "withheld",
     EXIT_STOPPED: "stopped early, also by SIGTERM; results so far are complete and resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
-    EXIT_CHANGED: "`cadge compare` or `cadge ab` found what --fail-on names, `cadge crosscheck` more than --threshold, "
-    "or `cadge health` a slow host or link",
-    EXIT_UNTRUSTED: "`cadge selftest` failed: what was planted was not found, or something else was",
-    EXIT_LEAK: "`cadge publish` found a name or a secret that was left, and published nothing",
+    EXIT_CHANGED: "`cadge compare` or `cadge ab` found what --fail-on names, `cadge crosscheck` found more than "
+    "--threshold, or `cadge health` found a slow host or link",
+    EXIT_UNTRUSTED: "`cadge selftest` failed: it missed a planted fault, or reported another one",
+    EXIT_LEAK: "`cadge publish` found a name or a secret that it could not replace, and published nothing",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
 }

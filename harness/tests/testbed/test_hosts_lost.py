@@ -94,7 +94,7 @@ def test_pairs_of_other_hosts_are_measured_where_one_is_not_there(tmp_path: Path
     said = run.communicate(timeout=300)[1]
     assert run.returncode == 4, said
     assert "h3 cannot be reached: " in said
-    assert "h3 cannot take part; go on with the launches of the others: h1, h2" in said
+    assert "h3 cannot take part; Cadge continues with h1, h2" in said
     campaign = Store(tmp_path / "results").open("last")
     first = measured(campaign)
     assert set(first) == {"h1,h2", "h2,h1"}

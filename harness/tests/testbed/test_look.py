@@ -95,7 +95,7 @@ def test_hosts_of_which_most_are_unfit(emulated: Testbed, inside: Inside, fake_b
         ("fail", r"h2 has no processor 8000 for this user; it has 0.*", "Set its cadge_cpus in the inventory"),
         (
             "fail",
-            rf"the build on h2, {stale}, is another than this machine's: revision older where ours has fake",
+            rf"the build on h2, {stale}, differs from this machine's: revision older where ours has fake",
             "Bui",
         ),
         ("warn", r"h2 cannot use a-one, b-one: libone.so.1: cannot open shared object file", "Where a library is"),

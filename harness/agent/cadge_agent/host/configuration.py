@@ -49,7 +49,7 @@ def configuration(opal_prefix: str) -> Json:
         for path in paths[:FILES_MOST]:
             found[str(path)] = _hashed(path, contents)
         if len(paths) > FILES_MOST:
-            found[str(place)] = unknown(f"{place}: it has {len(paths)} files, of which {FILES_MOST} are told")
+            found[str(place)] = unknown(f"{place}: it has {len(paths)} files, of which {FILES_MOST} are listed")
     packaged = _packaged(contents)
     for name in contents:
         found[name]["packaged"] = packaged.get(name, False) if packaged is not None else None

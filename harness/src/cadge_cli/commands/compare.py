@@ -46,14 +46,18 @@ HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "laun
 
 
 margin_option = click.option(
-    "--margin", default="5%", show_default=True, metavar="SHARE", help="Within this the sides are the same, e.g. 2.5%."
+    "--margin",
+    default="5%",
+    show_default=True,
+    metavar="SHARE",
+    help="Smaller differences count as the same, e.g. 2.5%.",
 )
 fail_on_option = click.option(
     "--fail-on",
     multiple=True,
     metavar="WHAT",
-    help="Exit with 8 if a cell is slower, faster (also by a least share: slower:5%), undecided, refused or missing in "
-    "the second. Exit with 5 if verdicts are withheld.",
+    help="Exit with 8 if a cell is slower or faster (slower:5%: by 5 % or more), undecided, refused or missing "
+    "in the second. Exit with 5 if verdicts are withheld.",
 )
 
 
@@ -91,9 +95,10 @@ class FailOn:
     "--vary",
     multiple=True,
     metavar="CONDITION",
-    help='With --format html: what differs on purpose, by how the condition begins, e.g. library or "library (am-ucx".',
+    help="With --format html: a condition that differs on purpose, or the beginning of its name, e.g. library or "
+    '"library (am-ucx".',
 )
-@click.option("--all", "everything", is_flag=True, help="List cells that are the same as well, and however many.")
+@click.option("--all", "everything", is_flag=True, help="List every cell, also those that are the same.")
 @click.option("--format", "kind", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @out_option(text="File instead of stdout.")
 @results_option
@@ -117,20 +122,20 @@ def compare(
     A side is a campaign (its id, or `last`), one of its layers (last:native-ucx), or all layers on one build
     (last:@1.22.0) or with one setting ("last:(off=all)"; "last:()" is without any).
 
-    Cadge compares layers of one campaign round by round. Between campaigns the machine drifts: Cadge takes out what
-    all series did alike, floors among them, and widens intervals by how far series drift apart. With fewer than
-    five common series, the self-test of this machine gives that width. Where layers moved and floors did not, Cadge
-    says so and does not call it drift. Verdicts allow for all cells of the comparison.
+    Cadge compares layers of one campaign round by round. Between campaigns the machine drifts. Cadge removes the change
+    that all series share, floors included, and widens intervals by how much series differ in it. With fewer than five
+    common series, the self-test of this machine gives that width. If layers moved and floors did not, Cadge says so and
+    does not call it drift. Verdicts are corrected for the number of cells.
 
-    Cadge refuses cells of other machines, of processes spread otherwise, and of patterns that measure something
-    else, with a reason.
+    Cadge refuses to compare cells of different machines, of processes placed differently, or of patterns that changed
+    what they measure. It gives the reason.
 
-    With --cell it judges nothing: it prints two cells side by side, differences first. Name CELL as this command
-    prints it: layer, place, wait mode, pattern, workload, separated by commas, in any order, and only as much as is
-    needed. NAME=VALUE gives a parameter. Add what holds for one side to its campaign, as in last:4KiB.
+    With --cell it gives no verdict. It prints two cells side by side, differences first. Name CELL as this command
+    prints it: layer, place, wait mode, pattern, workload, separated by commas, in any order, as many as needed.
+    NAME=VALUE gives a parameter. If the sides differ in one of these, add it to the campaign, as in last:4KiB.
 
-    As HTML it is one file that works offline: conditions, changes, ratios against size, tails, and cells that came
-    or went.
+    --format html writes one file that works offline: conditions, changes, ratios against size, tails, and cells that
+    only one side has.
     """
     from cadge_analysis.versus.against import against
     from cadge_analysis.versus.as_data import document

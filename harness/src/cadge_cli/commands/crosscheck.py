@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 EXIT_TEXT = (
     "\n\n\b\nExit codes:\n"
-    "  0  compared; nothing is surely above --threshold\n"
+    "  0  compared; nothing is beyond doubt above --threshold\n"
     "  5  nothing can be compared: the reasons are in the answer\n"
-    "  8  a difference is surely above --threshold: the lower end of its interval\n"
+    "  8  a difference is above --threshold, by the lower end of its interval\n"
     "  and those of `cadge run`"
 )
 SIZES = "8B 4KiB 64KiB 1MiB"
@@ -79,9 +79,9 @@ class Limits:
     "tool_names",
     multiple=True,
     metavar="NAMES|all",
-    help="These tools (ucx_perftest, sockperf, ...), or all; default: one a layer, pattern and way to wait.",
+    help="These tools (ucx_perftest, sockperf, ...), or all; default: one for each layer, pattern and wait mode.",
 )
-@patterns_option("all that a native tool stands beside")
+@patterns_option("all that a native tool measures too")
 @places_option("within", PLACES)
 @sizes_option(SIZES)
 @click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True, help="Launches of each.")
@@ -90,7 +90,8 @@ class Limits:
     "--threshold",
     multiple=True,
     metavar="TIME|SHARE",
-    help="Exit with 8 where Cadge surely takes more: 150ns (messages below 4 KiB), 3% (others, and rates).",
+    help="Exit with 8 if Cadge takes more than this beyond doubt: 150ns (messages below 4 KiB), 3% (others, and"
+    " rates).",
 )
 @click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @measuring_options
@@ -110,7 +111,7 @@ def crosscheck(
     how: MeasureOptions,
     output: Output,
 ) -> int:
-    """Measure layers beside the native tools of their libraries, and print what Cadge takes more.
+    """Compare layers with the native tools of their libraries, and print how much more Cadge takes.
 
     Launches of Cadge and runs of the tools share rounds, hosts and processors, in random order, with untouched
     data. They poll or sleep as the tool does. All times are whole round trips. With CAMPAIGN (an id, or `last`),

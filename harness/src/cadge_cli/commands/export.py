@@ -92,7 +92,7 @@ TAKES = {
     type=click.Path(path_type=Path, readable=False),
     help="File instead of stdout; for figures a folder, made if it is new.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Of the figures these alone; `*` stands for anything.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only these figures; `*` matches anything.")
 @click.option("--baseline", metavar="LAYER", help="Figures: judge layers against this one, as `cadge report` does.")
 @fit_options
 @scale_options
@@ -110,7 +110,7 @@ def export(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Write a campaign's figures, or what was fitted to them: to stdout, or with -o to a file.
+    """Write a campaign's numbers, figures or fitted models, to stdout or with -o to a file.
 
     `csv`, `jsonl` (a record a line) and `parquet` hold one table. `cells` has a row for every planned point, the others
     hold what was stored; `cadge query --tables` explains their columns. Parquet needs -o and the extra `queries`
@@ -120,7 +120,7 @@ def export(
     list the figures. NAME.csv has the numbers of NAME.svg, and FIGURES.md explains each figure. The same records give
     the same SVG. PDF and PNG use a font of this machine.
 
-    `ablation` is the table of a sweep ablate-NAME: what each optimisation of a layer is worth.
+    `ablation` is the table of a sweep ablate-NAME: the effect of each optimisation of a layer.
 
     `loggp` has the LogGP parameters (JSON). `simgrid` is a platform file for SimGrid: links have the rate, and half of
     the latency, that LogGP found for messages of --bytes. `scale` predicts traffic among more endpoints: in closed form

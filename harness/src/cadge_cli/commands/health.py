@@ -39,13 +39,13 @@ EXIT_CODES = (
     + EXIT_CODES
 )
 @click.option(
-    "--layers", "names", multiple=True, metavar="NAMES", help="Layers to measure by, in place of the sweep's."
+    "--layers", "names", multiple=True, metavar="NAMES", help="Measure with these layers instead of the sweep's."
 )
 @click.option(
     "--pairs",
     type=click.IntRange(1),
     metavar="K",
-    help="Measure each host with K others, in place of all: for more than 64 hosts.",
+    help="Measure each host with K others instead of all, for more than 64 hosts.",
 )
 @click.option("--of", "campaign", metavar="CAMPAIGN", help="Answer from a stored campaign, and measure nothing.")
 @hosts_options
@@ -53,9 +53,9 @@ EXIT_CODES = (
 def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how: MeasureOptions, output: Output) -> int:
     """Measure every pair of hosts both ways by two layers, and name a host or link that is slow or stalls.
 
-    A host or link is named where it is more than 10 % and five robust standard deviations off, over every layer. It
-    loses packets or stalls where the mean call takes more than twice as long. Fewer than four hosts show numbers
-    alone. Eight hosts take two minutes, sixteen about eight.
+    A host or link is named if it is slower than the rest by more than 10 %, and by five robust standard deviations,
+    over every layer. It loses packets or stalls if its mean call takes more than twice as long as the rest's. With
+    fewer than four hosts, Cadge shows numbers only. Eight hosts take two minutes, sixteen about eight.
     """
     if campaign is not None:
         return _answered(opened(how.results, campaign), output, EXIT_OK, {}, [])

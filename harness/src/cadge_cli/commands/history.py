@@ -40,7 +40,9 @@ HEADS = ("cell", "after / before", "from campaign", "before", "after", "p", "wha
 )
 @click.argument("names", nargs=-1, metavar="[CAMPAIGN]...")
 @click.option("--format", "kind", type=click.Choice(["text", "html"]), default="text", show_default=True)
-@click.option("--margin", default="5%", show_default=True, metavar="SHARE", help="Within this it is the same.")
+@click.option(
+    "--margin", default="5%", show_default=True, metavar="SHARE", help="Smaller differences count as the same."
+)
 @out_option(text="File instead of stdout.")
 @results_option
 @answers
@@ -52,12 +54,12 @@ def history(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Show how each cell went through several campaigns, or through all there are, and where it changed.
+    """Show each cell over several campaigns, or over all of them, and where it changed.
 
-    Campaigns are in the order of time. Each gives a cell one value, its median. E-divisive with a permutation test
-    of 1 % finds changes, from ten campaigns on. Floors show the machine itself: if they changed too, a change may
-    be the machine's. Changes of versions, paths, links and settings are events beside. Values of other machines, or
-    of processes spread otherwise, are left out and listed.
+    Campaigns are ordered by time. Each gives a cell one value, its median. E-divisive with a permutation test of 1 %
+    finds changes, from ten campaigns on. Floors show the machine itself: if they changed too, a change may be the
+    machine's. Changes of versions, paths, links and settings are listed as events. Values of other machines, or of
+    processes placed differently, are left out and listed.
     """
     from cadge_analysis.page.history import missing
     from cadge_analysis.versus.history import history as history_of

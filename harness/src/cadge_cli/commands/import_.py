@@ -40,9 +40,7 @@ _OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
 @click.command(name="import", epilog=EPILOG)
 @click.argument("format_", metavar="[FORMAT", type=click.Choice(FORMATS), required=False)
 @click.argument("file", metavar="FILE]", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--into", "campaign", default="last", show_default=True, metavar="CAMPAIGN", help="Beside which campaign."
-)
+@click.option("--into", "campaign", default="last", show_default=True, metavar="CAMPAIGN", help="Campaign to add to.")
 @click.option("--label", default="", help="What reports call it; default: the tool's own title, and the file's name.")
 @click.option("--host", default="", help="Where it was measured.")
 @click.option(
@@ -50,18 +48,18 @@ _OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
     type=click.Choice(("within", "between")),
     help="Within one host, or between two.",
 )
-@click.option("--note", default="", help="What a reader has to know of it.")
+@click.option("--note", default="", help="A note for readers.")
 @click.option(
-    "--test", default="", metavar="NAME", help="Name of the test, where a file of ucx_perftest or fabtests lacks it."
+    "--test", default="", metavar="NAME", help="Name of the test, if a file of ucx_perftest or fabtests lacks it."
 )
 @click.option(
     "--bytes",
     "size_bytes",
     type=click.IntRange(0, 1 << 40),
-    help="Message size, where a file of ucx_perftest lacks it.",
+    help="Message size, if a file of ucx_perftest lacks it.",
 )
 @click.option("--list", "listed", is_flag=True, help="List what is imported.")
-@click.option("--remove", metavar="ID", help="Take an import back, by its ID or the beginning of it.")
+@click.option("--remove", metavar="ID", help="Remove an import, by its ID or the beginning of its ID.")
 @results_option
 @answers
 def import_(
@@ -81,14 +79,14 @@ def import_(
 ) -> int:
     """Add results of other tools to a report: FORMAT is osu, ucx_perftest, fabtests or imb.
 
-    A report marks them as imported. They have no interval, verdict or rank, as nobody knows how many runs are behind
-    them, or what else the machine did. Half round trips are stored as such, and compared whole. The campaign's own
-    files are not touched. A file is imported once; --remove takes it back.
+    A report marks them as imported. They get no interval, verdict or rank, because the number of runs and the machine's
+    other load are unknown. Half round trips are stored as such, and doubled for comparison. The campaign's own files
+    are not touched. A file can be imported once; --remove removes it.
     """
     found = opened(results, campaign)
     if remove is not None or listed:
         if format_ is not None or (remove is not None and listed):
-            raise UsageError("--list and --remove stand alone")
+            raise UsageError("use --list or --remove alone")
         refuse_options(_OF_A_FILE, say("import.file_only"))
         return _remove(output, found, remove) if remove is not None else _list(output, found)
     if format_ is None or file is None:

@@ -40,7 +40,7 @@ WHY = {
     + "  cadge patterns --json | jq '.data.patterns'"
 )
 @click.argument("name", required=False)
-@click.option("--check", is_flag=True, help="Print nothing; exit code 3 where the built driver has others.")
+@click.option("--check", is_flag=True, help="Print nothing; exit with 3 if the built driver has other patterns.")
 @click.option("--here", is_flag=True, help="Show where each layer runs them on this testbed, and why not elsewhere.")
 @testbed_options
 @answers
@@ -54,7 +54,7 @@ def patterns(
 ) -> int:
     """List the patterns, or show what one of them measures: clock, side, synchronisation, reduction.
 
-    With --here nothing is measured: it is what a sweep would refuse on this testbed beforehand.
+    --here measures nothing. It shows what a sweep would refuse on this testbed.
     """
     checkout = find_checkout()
     workloads = read_patterns(checkout)

@@ -64,19 +64,19 @@ _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look", "power")
 @click.option(
     "--pilot",
     is_flag=True,
-    help="Measure how fast the baseline's closed loop is at each point, in a small campaign. Propose half of the least "
+    help="Measure the baseline's closed loop at each point, in a small campaign. Propose half of its lowest "
     "rate for all layers.",
 )
 @click.option(
     "--power",
     is_flag=True,
-    help="Show how likely differences of each size would be found, from this testbed's stored campaigns.",
+    help="Show the probability of finding a difference, by its size, from this testbed's stored campaigns.",
 )
 @queue_option
 @click.option(
     "--look/--no-look",
     default=True,
-    help="Log in to the hosts of an inventory as `cadge doctor` does, and show what they are (default).",
+    help="Log in to the hosts of an inventory as `cadge doctor` does, and show what it finds (default).",
 )
 @answers
 def plan(
@@ -99,8 +99,8 @@ def plan(
 ) -> int:
     """Show what a sweep would measure and what it would take: points, time, disk, ports. Measures only with --pilot.
 
-    With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
-    be made on them.
+    With an inventory it also logs in to the hosts and shows them side by side. Exit code 3 means that the sweep cannot
+    run there.
     """
     only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)

@@ -36,8 +36,8 @@ def provider() -> None:
     """Add another build of a library, so that layers run on both in one sweep; list them, remove one.
 
     A layer that is built with a provider is called LAYER@VERSION, or LAYER@LIBRARY-VERSION where the layer's name does
-    not say the library: native-ucx@1.22.0, mpi-p2p@mpich-5.0.2. Wherever a layer can be named, it can be. A name with
-    `*` stands for the libraries of the system alone, unless it has an `@`: native-ucx@* is every other UCX.
+    not say the library: native-ucx@1.22.0, mpi-p2p@mpich-5.0.2. Such a name is valid wherever a layer's name is. A name
+    with `*` means layers on the system's libraries only. native-ucx@* means native-ucx on every other UCX.
     """
 
 
@@ -59,7 +59,7 @@ def provider() -> None:
 def add_(library: str, origin: str, output: Output) -> int:
     """Add a build of a library, and build the layers on it.
 
-    A tag is a part of the provider's name: two builds of one version stand side by side as ucx+base and ucx+head.
+    A tag is a part of the provider's name: it separates two builds of one version, such as ucx+base and ucx+head.
     """
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.plan.describe import describe_layers

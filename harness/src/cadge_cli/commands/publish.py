@@ -50,7 +50,7 @@ KEEP = tuple(name for name in CATEGORIES if name != "also")
 )
 @click.option("--keep", multiple=True, metavar="KINDS", help=f"Leave names of these kinds: {', '.join(KEEP)}.")
 @click.option("--also", multiple=True, metavar="TEXT", help="Replace this text as well.")
-@click.option("--with-logs", "logs", is_flag=True, help="Publish what programs printed as well: read it before.")
+@click.option("--with-logs", "logs", is_flag=True, help="Also publish what programs printed: read it before.")
 @click.option("--cite", type=click.Path(path_type=Path), metavar="FILE", help="Authors, as CITATION.cff has them.")
 @click.option(
     "--licence",
@@ -63,7 +63,7 @@ KEEP = tuple(name for name in CATEGORIES if name != "also")
 @click.option("--title", metavar="TEXT", help="Title of the reports.")
 @click.option("--site-title", metavar="TEXT", help="Title of the site.")
 @click.option(
-    "--url", metavar="ADDRESS", help="Where the site is read: then the feed and the badge's text have whole links."
+    "--url", metavar="ADDRESS", help="Address of the published site, for full links in the feed and the badge's text."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be replaced, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -72,7 +72,7 @@ KEEP = tuple(name for name in CATEGORIES if name != "also")
     "served",
     type=click.Path(path_type=Path),
     metavar="SITE",
-    help="Publish nothing: serve this site to this machine alone, until Ctrl-C.",
+    help="Publish nothing: serve this site to this machine only, until Ctrl-C.",
 )
 @click.option(
     "--port",
@@ -86,9 +86,9 @@ KEEP = tuple(name for name in CATEGORIES if name != "also")
     "--retract",
     "retracted",
     metavar="RUN",
-    help="Publish nothing: mark this run of the site or excerpt of --to as not to be relied on. Its files stay.",
+    help="Publish nothing: mark this run of the site or excerpt of --to as unreliable. Its files stay.",
 )
-@click.option("--because", metavar="TEXT", help="With --retract: the reason, for everybody to read.")
+@click.option("--because", metavar="TEXT", help="With --retract: the reason, which readers see.")
 @results_option
 @answers
 def publish(
@@ -118,7 +118,7 @@ def publish(
     Cadge replaces names of hosts, users, home folders, jobs, devices, addresses and e-mail, and shows them first. It
     finds them by their form or in the campaign; numbers stay. Logs, typed commands and PATH are left out; --with-logs
     adds them. If a name or a known form of secret is left, Cadge publishes nothing (exit code 10). A layer whose file
-    says `publish: no` goes without its figures.
+    says `publish: no` is published without its figures.
 
     Other runs of the site stay; the same run is updated.
     """

@@ -35,11 +35,11 @@ EXAMPLES = (
     "      FROM cells WHERE request_bytes = 8 AND kind = 'layer' GROUP BY ALL\"\n"
     '  cadge query "SELECT status, count(*) FROM attempts GROUP BY ALL" last'
     "\n\n\b\nExit codes:\n"
-    "  0  answered, also where no row was found\n"
-    "  2  the SQL is wrong, is no question, or takes longer than --time-limit\n"
+    "  0  answered, even if no row was found\n"
+    "  2  the SQL is wrong, is no query, or takes longer than --time-limit\n"
     "  3  DuckDB is not installed; or the output cannot be written\n"
     "  5  there is no such campaign, or none at all\n"
-    "  7  a campaign is damaged; where none was named, the others have answered"
+    "  7  a campaign is damaged; if you named none, the answer is from the others"
 )
 
 
@@ -72,7 +72,7 @@ def query(
 ) -> int:
     """Ask a question in SQL over the tables of campaigns: cells, attempts, samples, launches, hosts, campaigns.
 
-    A question reads every campaign of the store, or those that you name. It changes nothing, and sees no file. It
+    A question reads every campaign of the store, or those that you name. It changes nothing and cannot read files. It
     needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
     """
     if output.as_json and out is None and kind != "text":

@@ -54,10 +54,14 @@ EDITIONS = ("html", "markdown", "text")
 @click.option(
     "--against",
     metavar="CAMPAIGN",
-    help="An earlier campaign: say first what became slower or faster since, and why not.",
+    help="An earlier campaign: begin with what became slower or faster since then.",
 )
 @click.option(
-    "--margin", default="5%", show_default=True, metavar="SHARE", help="With --against: within this it is the same."
+    "--margin",
+    default="5%",
+    show_default=True,
+    metavar="SHARE",
+    help="With --against: smaller differences count as the same.",
 )
 @click.option(
     "--baseline", metavar="LAYER", help="Judge layers against this one, not against the one that the sweep declares."
@@ -65,7 +69,7 @@ EDITIONS = ("html", "markdown", "text")
 @click.option(
     "--one-file",
     is_flag=True,
-    help="One HTML file, however large: else a report of more than 4 MB has a page a pattern beside it.",
+    help="Make one HTML file of any size. By default a report of more than 4 MB has one more page for each pattern.",
 )
 @click.option(
     "--format",
@@ -96,8 +100,8 @@ def report(
     The report and this command both name what went wrong: a slow host, an unexpected path, and, with --against,
     what became slower since an earlier campaign.
 
-    FILE is a report. Cadge judges it again without its campaign, with --baseline against another layer, and writes
-    the file of -o. That page lacks what needs raw data, and says so.
+    FILE is a report. Cadge judges it again without its campaign, with --baseline against another layer, and writes the
+    result to the file of -o. That page lacks what needs raw data, and says so.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
     from cadge_analysis.placing import ReportFiles

@@ -126,8 +126,8 @@ def run(
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues.
 
-    A sweep ablate-NAME measures layers as they are and with each optimisation off. It ends with a table of what each
-    is worth, which `cadge export --format ablation` prints again.
+    A sweep ablate-NAME measures layers as they are and with each optimisation off. It ends with a table of each one's
+    effect, which `cadge export --format ablation` prints again.
     """
     only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
@@ -249,7 +249,7 @@ def measure(
 @click.option(
     "--disturbed",
     is_flag=True,
-    help="Repeat launches that other work on the machine disturbed, likewise.",
+    help="Repeat launches that other work on the machine disturbed. The earlier records are kept.",
 )
 @fail_on_option
 @measuring_options
@@ -259,7 +259,7 @@ def resume(
 ) -> int:
     """Run the missing launches of a campaign by the same plan; with --failed or --disturbed, repeat such launches.
 
-    A campaign of `cadge ab` ends with its comparison; --fail-on is for such a campaign.
+    A campaign of `cadge ab` ends with its comparison; only there --fail-on is allowed.
     """
     checkout = find_checkout()
     wanted = fail_on_of(fail_on)

@@ -36,8 +36,8 @@ PUBLISHED = "published.yml"
 @click.option(
     "--engine-bench",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Readings of the engine's own benchmark, without Cadge: "
-    '{"readings": [{"name", "unit", "median", "low", "high"}, ...]}.',
+    help='Results of Peregrine\'s own benchmark, without Cadge: {"readings": [{"name", "unit", "median", "low", '
+    '"high"}, ...]}.',
 )
 @click.option("--claims", is_flag=True, help="List what papers claimed, and where each claim is tested, or why not.")
 @results_option

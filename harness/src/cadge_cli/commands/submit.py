@@ -50,7 +50,7 @@ SPARE_MS = 5 * 60_000
     "budget and five minutes.",
 )
 @click.option("--sbatch", multiple=True, metavar="OPTIONS", help='More options for sbatch, e.g. "--partition=short".')
-@click.option("--resume", "campaign", metavar="ID|last", help="Continue this campaign in place of a new one.")
+@click.option("--resume", "campaign", metavar="ID|last", help="Continue this campaign instead of starting a new one.")
 @click.option("--dry-run", is_flag=True, help="Print the job script, and submit nothing.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @answers

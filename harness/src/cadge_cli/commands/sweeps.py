@@ -60,7 +60,7 @@ TOPICS = {
 def sweeps(name: str | None, testbed_name: str, inventory: Path | None, output: Output) -> int:
     """List the sweeps and what each asks, or show one: patterns, sizes, layers, places, launches, planned time.
 
-    `cadge sweeps example` prints a sweep file to begin with, with a comment on every key. Nothing is measured.
+    `cadge sweeps example` prints a sweep file to start from, with a comment on every key.
     """
     if name is None:
         return _every(output)

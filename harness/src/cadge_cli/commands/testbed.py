@@ -40,7 +40,7 @@ def up(hosts: int, output: Output) -> int:
 @testbed.command()
 @answers
 def down(output: Output) -> int:
-    """End the emulated hosts. Refused while somebody measures there."""
+    """Stop the emulated hosts. Refused while a campaign measures there."""
     was_up = testbeds.down()
     lines = [say("testbed.is", state="down") if was_up else say("testbed.was_down")]
     return output.finish(EXIT_OK, {"was_up": was_up}, lines)
@@ -49,7 +49,7 @@ def down(output: Output) -> int:
 @testbed.command()
 @answers
 def status(output: Output) -> int:
-    """Say whether the emulated testbed is up. Exit code 3 where it is not."""
+    """Show whether the emulated testbed is up. Exit code 3 means that it is not."""
     now = testbeds.status()
     lines = [say("testbed.is", state=now["state"])]
     if now["state"] == "up":
@@ -67,7 +67,7 @@ def status(output: Output) -> int:
 @click.option("--host", help="On this host, over SSH; without it in the testbed's own network.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(host: str | None, command: tuple[str, ...]) -> int:
-    """Run a command in the testbed; its exit code is the answer."""
+    """Run a command in the testbed, and exit with its code."""
     return testbeds.exec_command(list(command), host)
 
 
@@ -93,7 +93,7 @@ def restore(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Put the nodes of a killed campaign back as they were.
+    """Restore the nodes of a killed campaign.
 
     That is: tuned settings, values of the kernel, processes, folders.
     """

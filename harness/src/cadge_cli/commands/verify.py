@@ -60,13 +60,12 @@ EXIT_CODES = (
 def verify(name: str, campaign: str | None, mend: bool, results: Path | None, output: Output) -> int:
     """Check every file of a campaign against its stored checksum, or every number of a report.
 
-    Exit code 7 means that a file is missing, truncated, changed, swapped, unknown or unreadable. With --repair
-    Cadge moves such records aside and removes nothing; `cadge resume` repeats their launches. The exit code is then
-    7 only if something cannot be repeated. Cadge also repeats decisions at looks from the same launches; they
-    have to agree.
+    Exit code 7 means that a file is missing, truncated, changed, swapped, unknown or unreadable. With --repair Cadge
+    moves such records aside and removes nothing; `cadge resume` repeats their launches. The exit code is then 7 only if
+    something cannot be repeated. Cadge also repeats decisions at looks from the same launches; they must agree.
 
-    FILE is a report. Cadge recomputes every number of it from the raw data of its campaign, which lies near it or
-    is named by CAMPAIGN: a campaign, or a folder that holds one.
+    FILE is a report. Cadge recomputes every number of it from the raw data of its campaign. Cadge looks for it near
+    FILE, or you name it: CAMPAIGN is a campaign or a folder that holds one.
     """
     file = Path(name)
     if file.is_file() or file.suffix in REPORTS:

@@ -129,9 +129,7 @@ def choose(
         for name, beside in absent.items()
     )
     if not pairs and not may_be_empty:
-        why = (
-            "; ".join(f"{one.tool}: {one.reason}" for one in missing) or "no native tool stands beside what was chosen"
-        )
+        why = "; ".join(f"{one.tool}: {one.reason}" for one in missing) or "no native tool measures what was chosen"
         raise NothingSelectedError(f"nothing can be compared: {why}")
     return NativeSelection(pairs=tuple(pairs.values()), absent=missing)
 

@@ -14,7 +14,7 @@ from cadge_harness.native.tool import MIB, Ask, Commands, Tool, ToolError, last_
 _LINE = re.compile(r"(?<![0-9.])([0-9]+) +([0-9]+\.[0-9]{6}) +([0-9]+\.[0-9]{8})")
 """Found anywhere: what the tool says on its standard error may stand in the same line."""
 _TRIALS = 3
-_BEST = "the tool prints the best mean of three trials; Cadge's median stands beside it"
+_BEST = "the tool prints the best mean of three trials, Cadge its median"
 _ECHO = (
     "it sends the very buffer that it received into, which each time comes out of the other processor's cache; Cadge's "
     "two buffers, untouched, stay in both (with two buffers the tool takes as long as Cadge)"

@@ -58,7 +58,7 @@ TOOLS = (
         statistic="mean",
         commands=_pingpong,
         read=partial(_read, "fi_pingpong"),
-        note="the tool does not warm up, and tells 20 ns of a round trip at the finest",
+        note="the tool does not warm up, and resolves a round trip to 20 ns",
     ),
     Tool(
         name="fi_rdm_pingpong",

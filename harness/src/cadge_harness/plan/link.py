@@ -65,6 +65,6 @@ def refuse_rate(info: LayerInfo, settings: Mapping[str, str], wanted: WantedPoin
         context = info.description.contexts.get((wanted.place, wanted.wait))
         granted = context.caps if isinstance(context, Context) else info.description.claims or frozenset()
         if "RAW_LINK" in granted:
-            reason = f"{info.name} has a raw link of its own, which {RATE} does not concern"
+            reason = f"{info.name} has a raw link of its own, which {RATE} does not limit"
             return Refusal(code=Reason.NO_CAP, reason=reason)
     return None

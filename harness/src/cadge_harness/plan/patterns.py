@@ -95,8 +95,8 @@ def check_plan(checkout: Checkout, plan: Plan) -> None:
     wrong = [text for name, file in plan.patterns.items() for text in _pattern(name, has.get(name, {}), file)]
     if wrong:
         raise UnfitError(
-            f"this campaign was planned by another version of Cadge, and this one cannot end it: {wrong[0]}. "
-            "`cadge report` shows what it has; a new campaign measures anew"
+            f"this campaign was planned by another version of Cadge, and this one cannot complete it: {wrong[0]}. "
+            "`cadge report` shows its results; to measure the rest, start a new campaign"
         )
 
 

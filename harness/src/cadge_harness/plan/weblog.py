@@ -48,7 +48,7 @@ NOT_MODIFIED = "not modified (304), so that no file was sent"
 REDIRECTED = "redirected (other 3xx)"
 FAILED = "answered with an error (4xx, 5xx)"
 OTHER_STATUS = "with another status than 200"
-NO_LENGTH = "for a file of whose length no answer tells"
+NO_LENGTH = "for a file whose length no answer gives"
 REASONS = (
     TOO_LONG,
     NO_LINE,

@@ -65,7 +65,7 @@ def add(checkout: Checkout, asked: ProviderRequest) -> Build:
     """Make a provider's folder. Raises UsageError, UnfitError; then nothing is left behind."""
     if checkout.is_release:
         raise UnfitError(
-            f"{checkout.root} is a release without sources, and layers are built anew on a provider: "
+            f"{checkout.root} is a release without sources, which a provider needs to build layers: "
             "add it in a git checkout"
         )
     library = library_of(checkout, asked.library)

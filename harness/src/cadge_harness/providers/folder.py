@@ -69,7 +69,7 @@ def make_text(provider: Build, packages: Iterable[str], cflags: Sequence[str], l
     }
     for name, value in values.items():
         if _RAW.search(value):
-            raise UnfitError(f"{name} of {provider.name} is {value!r}, which make could not be told")
+            raise UnfitError(f"{name} of {provider.name} is {value!r}, which make cannot take")
     lines = [f"PROVIDER_{name} := {value}".rstrip() for name, value in values.items()]
     return "\n".join(["# Made by cadge provider add.", *lines, ""])
 

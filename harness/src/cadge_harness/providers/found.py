@@ -55,7 +55,7 @@ def find(library: LibraryFile, where: SearchScope) -> LibraryBuild:
     cflags, libs = _sorted(flags)
     for flag in (*cflags, *libs):
         if not _PLAIN.fullmatch(flag):
-            raise UnfitError(f"{library.title} wants the flag {flag!r}, which make could not be told: move it")
+            raise UnfitError(f"{library.title} wants the flag {flag!r}, which make cannot take: move it")
         folder = _FOLDER.match(flag)
         if folder and not Path(folder[1]).is_dir():
             raise UnfitError(

@@ -213,7 +213,7 @@ def _build_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, HostFi
         wrong = [key for key in SAME if driver.get(key) != own.driver.get(key)]
         if wrong:
             said = ", ".join(f"{key} {driver.get(key)} where ours has {own.driver.get(key)}" for key in wrong)
-            text = f"the build on {name}, {survey.looked[name].build}, is another than this machine's: {said}"
+            text = f"the build on {name}, {survey.looked[name].build}, differs from this machine's: {said}"
             fix = "Build these sources there, or leave cadge_build_path out of the inventory: then our build is copied"
             yield name, _warn("build", text, fix, fail=differ or bool({"abi", "schema"} & set(wrong)))
 

@@ -179,7 +179,7 @@ def _named(only: tuple[str, ...], catalogue: Catalogue) -> tuple[str, ...]:
     if only == (ALL_LAYERS,):
         return catalogue.names()
     if ALL_LAYERS in only:
-        raise UsageError(f"--layers: {ALL_LAYERS!r} stands alone, without names beside it")
+        raise UsageError(f"--layers: {ALL_LAYERS!r} takes no other names")
     for name in only:
         catalogue.get(name)
     return only

@@ -16,7 +16,7 @@ DATA_PREFIX = "198.19.0"
 HOST_FOLDER = "/run/cadge"
 
 SSH_CONFIG = """\
-# Generated for one emulated testbed; made anew by each `cadge testbed up`.
+# Generated for one emulated testbed; written again by each `cadge testbed up`.
 Host {names}
   User {user}
   IdentityFile {folder}/id_ed25519

@@ -32,7 +32,7 @@ __all__ = [
 
 KINDS = ("auto", "local", "emulated", slurm.NAME)
 
-BESIDE, ANEW = "another sweep measures on this machine", "each epoch makes its hosts anew"
+BESIDE, ANEW = "another sweep measures on this machine", "each epoch rebuilds its hosts"
 """Why emulated hosts are made for a campaign alone."""
 
 

@@ -94,7 +94,7 @@ def _once(pairs: list[tuple[str, object]]) -> None:
     """Refuse a key that stands twice: of two values, pydantic takes the last one, and other readers the first."""
     if len(dict(pairs)) < len(pairs):
         twice = next(key for key, often in Counter(key for key, _ in pairs).items() if often > 1)
-        raise _RefusedError(f"the key {twice[:40]!r} stands twice in one object")
+        raise _RefusedError(f"the key {twice[:40]!r} occurs twice in one object")
 
 
 def _integer(token: str) -> int:

@@ -77,7 +77,9 @@ def check_looks(looks: Sequence[int]) -> tuple[int, ...]:
 def check_epochs(epochs: int, looks: Sequence[int] | None) -> None:
     """Raise ValueError where a sweep names both."""
     if epochs > 1 and looks is not None:
-        raise ValueError("epochs beside looks: each epoch makes all launches, so write launches in place of looks")
+        raise ValueError(
+            "epochs and looks exclude each other: each epoch makes all launches, so write launches instead of looks"
+        )
 
 
 EXAMPLE_SWEEP = """
@@ -227,7 +229,7 @@ def _layers(value: object) -> object:
             "names no layer; leave the key out for every layer, or write a list like [sockets-tcp, native-ucx]"
         )
     if ALL_LAYERS in values:
-        raise ValueError("'all' stands alone, without a list; for example: layers: all")
+        raise ValueError("'all' is written without a list; for example: layers: all")
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 
@@ -293,7 +295,7 @@ class Durations(Frozen):
     )
     focus: Annotated[tuple[Focus, ...], BeforeValidator(_one_listed)] = Field(
         default=(),
-        description="Points that get a duration of their own: all keys have to match.",
+        description="Points with another duration: all keys have to match.",
         examples=_as_written("focus: [{pattern: rpc, request_bytes: 8B, duration: 500ms}]"),
     )
 
@@ -400,8 +402,7 @@ class SweepFile(Document):
     looks: tuple[int, ...] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="In place of launches: after so many the campaign is looked at, and what is decided is measured no "
-        "more.",
+        description="Instead of launches: after each of these numbers, Cadge stops measuring what is decided.",
         examples=[[9, 12, 18, 30]],
     )
     launches: int = Field(
@@ -416,8 +417,8 @@ class SweepFile(Document):
         ge=1,
         le=EPOCHS_MAX,
         exclude_if=lambda value: value == 1,
-        description="How often the testbed is made anew, with the memory of all its processes. Each epoch makes all "
-        "launches. Two or three show whether verdicts survive that; from four on verdicts are over epochs.",
+        description="How often the testbed is rebuilt, with all its processes. Each epoch makes all launches. Two or "
+        "three show whether verdicts survive that; with four or more, verdicts are over epochs.",
         examples=[4],
     )
     seed: int = Field(
@@ -469,7 +470,7 @@ class SweepFile(Document):
             raise ValueError("launches is missing, or looks in its place; for example: launches: 9")
         if self.looks is not None and check_looks(self.looks)[0] != self.launches:
             raise ValueError(
-                f"launches: {self.launches} beside looks, of which the first is {self.looks[0]}: leave launches out"
+                f"launches: {self.launches} and looks, of which the first is {self.looks[0]}: leave launches out"
             )
         return self
 

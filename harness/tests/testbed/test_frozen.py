@@ -27,7 +27,7 @@ NAME = f"frozen-{os.getpid()}"
 @pytest.mark.parametrize(
     ("kind", "words", "said"),
     [
-        (LaunchStarted, ("agent.pyz run",), "no sign of life from localhost for 1 s: "),
+        (LaunchStarted, ("agent.pyz run",), "no sign of life from localhost for 2 s: "),
         pytest.param(Stage, ("ansible-playbook",), "no sign of life from Ansible for 10 s: ", marks=pytest.mark.long),
     ],
 )

@@ -176,6 +176,6 @@ def test_a_frozen_agent_is_said(campaign: Campaign, monkeypatch: pytest.MonkeyPa
             signal_processes(signal.SIGSTOP, campaign.marks, "agent.pyz run")
 
     outcome = campaign.run([here(f"l{number}", sleep_ms=300) for number in range(40)], on_event=freeze)
-    assert any(one.startswith("no sign of life from localhost for 1 s: ") for one in outcome.problems), outcome
+    assert any(one.startswith("no sign of life from localhost for 2 s: ") for one in outcome.problems), outcome
     assert (outcome.exit_code, outcome.clean) == (4, True)
     campaign.gone()

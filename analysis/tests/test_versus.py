@@ -592,7 +592,7 @@ def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tupl
     assert {series for series, verdict in named_in(found) if verdict is Verdict.SLOWER} == set(LAYERS)
     (machine,) = found.drift
     assert machine.drift.is_apart
-    assert "that is no drift which floors show" in moved_alike(machine)
+    assert "floors show no such drift" in moved_alike(machine)
     findings = {one.kind: one for one in findings_of(found)}
     assert findings["together"].is_serious
     assert "What they share may have changed" in findings["together"].text

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,20 @@ def test_resume_refuses_a_campaign_of_another_version(checkout: Checkout, cadge:
         for path in (checkout.harness / folder).rglob("*.pattern.yml"):
             path.write_text(path.read_text().replace("[none, write+read, read]", "[none, write+read]"))
     assert cadge("resume", "--no-report").code == 0
+
+
+def test_a_report_that_would_outlast_the_allocation_is_not_begun(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [word for word in RUN if word != "--no-report"]
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: replace(make_testbed(hosts=2), time_left_s=0.0))
+    answer = cadge(*words)
+    assert answer.code == 0, answer.err
+    assert runner.made
+    assert not last(checkout).layout.report.exists()
+    assert "the allocation ends in" in answer.err
+    assert "make it later: " in answer.err
+    assert "report: " not in answer.err
 
 
 def test_resume_uses_the_hosts_that_the_campaign_began_on(

@@ -132,6 +132,25 @@ def test_time_of_a_job(limit: str, seconds: int | None) -> None:
     assert _seconds(limit) == seconds
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "submit --nodes 2"),
+        (("run", "--sweep", "smoke"), "submit --nodes 2"),
+        (("resume", "--failed"), "submit --resume last --time 1:00:00"),
+        (("resume", "20261130T100000Z-00000000"), "submit --resume 20261130T100000Z-00000000 --time 1:00:00"),
+    ],
+)
+def test_outside_an_allocation_a_job_for_the_same_is_advised(
+    words: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(slurm.JOB, raising=False)
+    monkeypatch.setattr(slurm, "typed", lambda: words)
+    with pytest.raises(UnfitError) as raised:
+        slurm.allocation()
+    assert says in raised.value.commands[1]
+
+
 def test_what_a_node_says() -> None:
     lines = [
         "name n1",

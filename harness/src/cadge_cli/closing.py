@@ -70,11 +70,19 @@ def closing_lines(closing: Mapping[str, Any], output: Output, *, most: int) -> l
     return [*lines(Picture.of(closing["picture"]), most=most, columns=columns, unicode=unicode), *since]
 
 
-def report_of(campaign: Campaign, output: Output) -> MadeReport | None:
-    """Make the report in a process of its own: a report that fails leaves the campaign as it is."""
+def report_of(campaign: Campaign, output: Output, *, within_s: float | None = None) -> MadeReport | None:
+    """Make the report in a process of its own: a report that fails leaves the campaign as it is.
+
+    within_s: after so long this process is ended; a report that takes longer is not begun.
+    """
     path = campaign.layout.report
     attempts = sum(len(launch.point_ids) for launch in campaign.plan.launches)
-    output.say(f"report: {count_of(attempts, 'attempt')}, about {clock(report_ms(attempts) / 1000)}")
+    needed_s = report_ms(attempts) / 1000
+    if within_s is not None and needed_s > within_s:
+        later = command("report", campaign.campaign_id)
+        output.problem(say("closing.no_time", needed=clock(needed_s), left=clock(max(0, within_s)), command=later))
+        return None
+    output.say(f"report: {count_of(attempts, 'attempt')}, about {clock(needed_s)}")
     argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(campaign.path), "-o", str(path), "--closing", "--json"]
     try:
         done = subprocess.run(

@@ -26,10 +26,12 @@ def make_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeCluster]:
         pytest.skip(why)
     folder = Path(tempfile.mkdtemp(prefix="cadge-slurm-", dir="/var/tmp"))
     folder.chmod(0o755)
-    monkeypatch.setenv("CADGE_STATE", tempfile.mkdtemp(prefix="cs-"))
+    state = tempfile.mkdtemp(prefix="cs-")
+    monkeypatch.setenv("CADGE_STATE", state)
 
     def make(hosts: int = 2, **how: object) -> SlurmCluster:
         return SlurmCluster(folder, hosts, **how)  # type: ignore[arg-type]
 
     yield make
-    shutil.rmtree(folder, ignore_errors=True)
+    for one in (folder, state):
+        shutil.rmtree(one, ignore_errors=True)

@@ -468,7 +468,9 @@ def _carry_out(
     for problem in dict.fromkeys(ended.problems):
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
-    made = report_of(campaign, output) if how.report and campaign.launch_ids() else None
+    left_s = testbed.now.time_left_s
+    within_s = None if left_s is None else begun_s + left_s - time.monotonic()
+    made = report_of(campaign, output, within_s=within_s) if how.report and campaign.launch_ids() else None
     stopped = stopping.exit_code is not None
     log = campaign.path / "ansible.log"
     if code not in (EXIT_OK, EXIT_BAD_ANSWER) and not stopped and log.exists():

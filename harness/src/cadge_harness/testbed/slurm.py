@@ -30,7 +30,7 @@ from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_rules import CPUS_MOST
 from cadge_harness.words import count_of
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
-from cadge_results.command import command
+from cadge_results.command import command, typed
 from cadge_results.plugins.catalogue import SafeLoader
 
 if TYPE_CHECKING:
@@ -93,9 +93,12 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
     file's. Raises UsageError where something is wrong with either, UnfitError where Slurm does not answer.
     """
     if not is_allocated():
+        verb, *rest = (*typed(), "", "")[:2]
+        given = [word for word in rest if word and not word.startswith("-")]
+        how = ("--resume", *(given or ["last"]), "--time", "1:00:00") if verb == "resume" else ("--nodes", "2")
         raise UnfitError(
             f"this is no Slurm allocation: {JOB} is not set",
-            commands=("salloc --nodes=2 --exclusive", command("submit", "--nodes", "2")),
+            commands=("salloc --nodes=2 --exclusive", command("submit", *how)),
         )
     job, srun = os.environ[JOB], _program("srun")
     names = _ask_slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()

@@ -250,7 +250,7 @@ def test_plan_shows_the_hosts(inventory: Path, cadge: Cadge, checkout: Checkout)
     checkout.driver.unlink()
     answer = cadge(*command)
     assert (answer.code, "login" in answer.out) == (0, False)
-    assert say("plan.no_build") in answer.err
+    assert say("plan.no_build", fix=checkout.to_build) in answer.err
     checkout.driver.write_bytes(driver)
     sweep = checkout.sweeps / "tiny.yml"
     sweep.write_text(sweep.read_text() + "places: [within]\n")

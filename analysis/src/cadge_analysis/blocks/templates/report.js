@@ -580,7 +580,7 @@ function readOut(figure) {
 
 // ---- begin ----
 
-document.querySelector("#field .keys")?.append(make("small", { textContent: "Two layers: who ranks ahead at which size" }));
+document.querySelector("#field .keys")?.append(make("small", { textContent: "Pick two to see which one ranks ahead at each size" }));
 
 document.body.append(said);
 document.querySelector("main").prepend(chosen);

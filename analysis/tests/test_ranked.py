@@ -19,12 +19,21 @@ from cadge_analysis import report, units
 from cadge_analysis.blocks.ranked import Bar, PanelAxis, Picture
 from cadge_analysis.cells.shown import wire_bytes
 from cadge_analysis.draw.scales import log_axis
-from cadge_analysis.page.ranked import EMULATED, _caution, _headline, pictured
+from cadge_analysis.judged import judged
+from cadge_analysis.page.ranked import (
+    EMULATED,
+    PanelSource,
+    _caution,
+    _headline,
+    first_picture,
+    further_picture,
+    pictured,
+)
 from cadge_analysis.stats.beside_native import MARK, DirectPrograms
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Row, compare
 from cadge_analysis.stats.inference.verdict import Verdict
-from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.intervals import Estimate, over_rounds
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Case, Dataset, Series, read
 from cadge_results import CampaignWriter, NativeFile, Workload
@@ -78,7 +87,12 @@ def headline(count: int, value_ns: float = 372.0, *, against: dict[str, Any] | N
         (
             5,
             {"members": 3, "apart": [(1, 2), (3, 4), (3, 4), (5, 6), (5, 6)]},
-            "layer-0 ahead, 2 others not separated: 0.372 µs, 1.59x the floor",
+            "layer-0 first, not certainly before 2 others: 0.372 µs, 1.59x the floor",
+        ),
+        (
+            5,
+            {"members": 2, "apart": [(1, 2), (3, 4), (3, 4), (5, 6), (5, 6)], "against": FASTER},
+            "layer-0 first, not certainly before layer-1: 0.372 µs, 1.59x the floor, 20.0x [16.0,",
         ),
         (
             5,
@@ -260,9 +274,50 @@ def test_a_card_is_made_of_what_a_run_keeps(beside: Dataset) -> None:
     assert Bar.of(found.stored()["questions"][0]["bars"][0]) == found.questions[0].bars[0]
 
 
-def test_an_interval_is_explained_where_one_is_shown(tmp_path: Path) -> None:
-    """The second picture of two layers: the p99 has ranges of launches and processor time no interval."""
+def test_an_interval_is_explained_once_and_means_the_same_in_each_panel(tmp_path: Path) -> None:
     data = test_picture.data_of(tmp_path, layers=("native-ucx", "sockets-tcp"), patterns=(("rpc", 1),), sizes=(8,))
     said = report.edition(report.page_of(data), "text")
     notes = [line for line in said.splitlines() if line.startswith("- [a, b]: ")]
     assert notes == ["- [a, b]: 96\u202f% interval over 12 launches"]
+    source, rows = panels_of(data)
+    p99, cpu = further_picture(source, first_picture(source)).questions
+    for bar in p99.bars:
+        found = over_rounds(rows[bar.name].numbers.own_p99)
+        assert (bar.value, bar.low, bar.high) == tuple(
+            one / 1000 for one in (found.value, found.low, found.high) if one
+        )
+    for bar in cpu.bars:
+        samples = rows[bar.name].cell.samples
+        each = {
+            one.round: sum(use.user_ns + use.system_ns for _, use in one.cpu) / one.operations / 1000 for one in samples
+        }
+        found = over_rounds(each)
+        assert (bar.value, bar.low, bar.high) == pytest.approx((found.value, found.low, found.high))
+    floor = next(iter(rows.values())).floor
+    assert floor is not None
+    assert p99.floor == over_rounds(floor.program.own_p99).value / 1000
+    assert cpu.floor is None
+
+
+def test_a_note_of_the_first_picture_is_not_repeated_below_it(beside: Dataset) -> None:
+    source, _ = panels_of(beside)
+    first = first_picture(source)
+    further = further_picture(source, first)
+    assert {note.mark for note in first.notes} >= {"†", "○", "e"}
+    assert [note.text for note in further.notes] == ["p99, processor time: medians over launches"]
+
+
+def test_a_panel_names_the_layers_that_cannot_run_it(tmp_path: Path) -> None:
+    layers = ("native-ucx", "peregrine-shm", "sockets-tcp")
+    data = test_picture.data_of(
+        tmp_path, layers=layers, places=("within", "between"), sizes=(8,), attempt_hook=None, troubles=True
+    )
+    found = {one.place: one.absent for one in pictured(compare(data)).questions}
+    assert found == {"within": "", "between": "Not here: peregrine-shm (only within one host)."}
+    assert found["between"] in report.edition(report.page_of(data), "text").replace("\n", " ")
+
+
+def panels_of(data: Dataset) -> tuple[PanelSource, dict[str, Row]]:
+    comparison = compare(data)
+    rows = {row.cell.series.label: row for row in comparison.rows}
+    return PanelSource.of(comparison, judged(comparison)), rows

@@ -84,8 +84,8 @@ def panels(picture: Picture, *, columns: int) -> Iterator[tuple[str, tuple[str, 
     for one in picture.questions:
         _, *lines = drawing.question(one, len(one.bars) + 1)
         floor = "" if one.floor is None else f"; floor {units.sig3(one.floor)} {one.unit}"
-        caution = f" {one.caution}" if one.caution else ""
-        yield f"{one.topic}, {one.unit}, {one.sense}{floor}.{caution}", tuple(lines)
+        asked = f"{one.topic}, {one.unit}, {one.sense}{floor}."
+        yield " ".join(filter(None, (asked, one.caution, one.absent))), tuple(lines)
 
 
 def ascii_text(line: str) -> str:

@@ -65,7 +65,8 @@ class Bar:
 class PicturedQuestion:
     """A workload at a place. `floor`: what the machine itself can do, in the unit shown; None where it is not known.
 
-    `headline`: the answer, in at most 20 words. `caution`: which warnings touch it.
+    `headline`: the answer, in at most 20 words. `caution`: which warnings touch it. `absent`: which layers of the
+    campaign are not in it, and why.
     """
 
     workload: str
@@ -79,6 +80,7 @@ class PicturedQuestion:
     topic: str = ""
     headline: str = ""
     caution: str = ""
+    absent: str = ""
 
     @property
     def sense(self) -> str:

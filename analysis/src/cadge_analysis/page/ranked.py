@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ranked panels of a campaign: which questions a first screen asks, who leads in each, and the marks of layers.
 
-Values, intervals and ratios are those of the report's tables.
+Values, intervals and ratios are those of the report's tables, but for the p99: its panels show the median over launches
+of each one's own, as its verdicts do, and tables the p99 of all samples together.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,8 +27,8 @@ from cadge_analysis.stats.inference.rounds import EPOCHS_LEAST
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
-from cadge_analysis.stats.load import Case, Dataset, Series
-from cadge_analysis.stats.measures import TAIL
+from cadge_analysis.stats.load import Case, Cell, Dataset, Series
+from cadge_analysis.stats.measures import TAIL, p99_of
 from cadge_analysis.stats.numbers import MANY_ATTEMPTS
 from cadge_results import PatternFile
 from cadge_results.plugins.parameter import Quantity
@@ -38,6 +39,8 @@ NAMED_MOST = 3
 """So many members of a tie are named in a headline."""
 EMULATED, LEVELS = "e", "\u2225"
 """Marks of a row, beside MARK of a tax and the bytes on the wire."""
+DIRECT = "\u25cb"
+RATIO_INTERVAL = f"{units.TIMES} ["
 
 
 # ---- which questions ----
@@ -144,21 +147,23 @@ def first_picture(source: PanelSource) -> Picture:
     return Picture(questions=questions, conclusion=conclusion, notes=_notes(source, questions, asked))
 
 
-def further_picture(source: PanelSource) -> Picture:
-    """Return the panels that follow: bare messages, the p99, and what an operation takes of processors."""
+def further_picture(source: PanelSource, before: Picture) -> Picture:
+    """Return the panels that follow: bare messages, the p99, and what an operation takes of processors.
+
+    before: the picture above it, whose notes are not repeated.
+    """
     first = [rows for rows in first_questions(source.comparison) if rows[0].cell.case.wait == _first_wait(source)]
     bare = list(bare_questions(source.comparison))
     times = [rows for rows in first if rows[0].numbers.quantity.kind == "histogram"]
     questions = (
         *(_question(source, rows, leading_group(rows, source.verdicts)) for rows in bare),
-        *(_tail_question(source, rows) for rows in times if any(map(_has_p99, rows))),
-        *(_cpu_question(source, rows) for rows in times if any("cpu" in row.numbers.costs.of for row in rows)),
+        *(_tail_question(source, rows) for rows in times if any(_has_p99(row) for row in rows)),
+        *(_cpu_question(source, rows) for rows in times if any(row.numbers.cpu_ns is not None for row in rows)),
     )
-    ranged = any(map(_has_p99, (row for rows in times for row in rows)))
-    notes = _notes(source, questions, bare) if questions else ()
-    return Picture(
-        questions=questions, conclusion="", notes=(*notes, *([PanelNote(text=say("notes.range"))] if ranged else []))
-    )
+    medians = [PanelNote(text=say("notes.medians"))] if len(questions) > len(bare) else []
+    known = {note.text for note in before.notes}
+    found = [note for note in (*_notes(source, questions, bare), *medians) if note.text not in known]
+    return Picture(questions=questions, conclusion="", notes=tuple(found))
 
 
 def _first_wait(source: PanelSource) -> str:
@@ -204,6 +209,7 @@ def _question(source: PanelSource, rows: Sequence[Row], group: LeadingGroup | No
         topic=_topic(case, _quantity(quantity)),
         headline=_headline(rows, group, source.verdicts),
         caution=_caution(rows),
+        absent=_absent(source.comparison.data, case),
     )
 
 
@@ -218,6 +224,29 @@ def _caution(rows: Sequence[Row]) -> str:
         say(f"caution.{what}", share=some / attempts) for what, some in often.items() if some > MANY_ATTEMPTS * attempts
     ]
     return say("touched", parts=parts) if parts else ""
+
+
+def _absent(data: Dataset, case: Case) -> str:
+    """Return which layers have numbers elsewhere and were refused here, and why."""
+    measured = defaultdict(set)
+    for cell in data.cells:
+        if cell.samples:
+            measured[cell.series].add(cell.case.place)
+    refused = [cell for cell in data.cells if cell.case == case and cell.state == "refused" and measured[cell.series]]
+    layers = [
+        say("absent.layer", layer=words.isolated(cell.series.label), why=_why_absent(cell, measured[cell.series]))
+        for cell in sorted(refused, key=lambda one: one.series)
+    ]
+    if len(layers) > NAMED_MOST + 1:
+        layers[NAMED_MOST:] = [say("absent.more", n=len(layers) - NAMED_MOST)]
+    return say("absent.here", layers=layers) if layers else ""
+
+
+def _why_absent(cell: Cell, places: Collection[str]) -> str:
+    code = next((one.code.lower() for one in cell.troubles), "")
+    if f"absent.why.{code}" not in messages.catalogue("ranked"):
+        return cell.state
+    return say(f"absent.why.{code}", places=[words.PLACES[one] for one in words.PLACE_ORDER if one in places])
 
 
 def _workload(case: Case) -> str:
@@ -305,7 +334,7 @@ def _marks(source: PanelSource, row: Row) -> Iterator[str]:
 
 
 def _has_p99(row: Row) -> bool:
-    return row.numbers.p99 is not None and row.numbers.p99.value is not None
+    return not isinstance(p99_of(row.numbers), str)
 
 
 def _tail_question(source: PanelSource, rows: Sequence[Row]) -> PicturedQuestion:
@@ -316,36 +345,35 @@ def _tail_question(source: PanelSource, rows: Sequence[Row]) -> PicturedQuestion
     families = tails.families if tails is not None and not tails.withheld else ()
     groups = groups_in_order(source.comparison, families, {case}, source.verdicts.looks, TAIL).get(case, ())
     leading = groups[0] if len(groups) > 1 else ()
-    bars = []
-    for row in rows:
-        tail = row.numbers.p99
-        bar = _plain_bar(source, row)
-        if tail is None or tail.value is None:
-            bars.append(replace(bar, why="few samples"))
-            continue
-        low, high = (None if end is None else end * shown.scale for end in (tail.low, tail.high))
-        bars.append(replace(bar, value=tail.value * shown.scale, low=low, high=high, leads=row.cell.series in leading))
-    return _other_question(case, say("topic.p99", quantity=quantity.title), shown.unit, bars, leading)
+    bars = [_estimated(source, row, p99_of(row.numbers), shown.scale) for row in rows]
+    bars = [replace(bar, leads=row.cell.series in leading) for bar, row in zip(bars, rows, strict=True)]
+    floor = next((row.floor for row in rows if row.floor is not None and not row.floor.composed), None)
+    limit = None if floor is None else p99_of(floor.program)
+    found = _other_question(source, case, say("topic.p99", quantity=quantity.title), shown.unit, bars)
+    return found if limit is None or isinstance(limit, str) else replace(found, floor=limit.value * shown.scale)
 
 
 def _cpu_question(source: PanelSource, rows: Sequence[Row]) -> PicturedQuestion:
     case = rows[0].cell.case
     noun = case.file.words.operations.partition("/")[0].removesuffix("s")
     bars = [
-        replace(_plain_bar(source, row), value=found.all_roles / units.NS_PER_US)
-        for row in rows
-        if (found := row.numbers.costs.of.get("cpu")) is not None
+        _estimated(source, row, found, 1 / units.NS_PER_US) for row in rows if (found := row.numbers.cpu_ns) is not None
     ]
-    return _other_question(case, say("topic.cpu", noun=noun), "\u00b5s", bars, ())
+    return _other_question(source, case, say("topic.cpu", noun=noun), "\u00b5s", bars)
 
 
-def _other_question(
-    case: Case, quantity: str, unit: str, bars: Sequence[Bar], leading: Sequence[Series]
-) -> PicturedQuestion:
-    """Return a question whose number is not the main one. leading: who leads by it; nobody where that is not known."""
+def _estimated(source: PanelSource, row: Row, found: Estimate | str, scale: float) -> Bar:
+    bar = _plain_bar(source, row)
+    if isinstance(found, str):
+        return replace(bar, why="few samples")
+    low, high = (None if end is None else end * scale for end in (found.low, found.high))
+    return replace(bar, value=found.value * scale, low=low, high=high, launches=found.launches)
+
+
+def _other_question(source: PanelSource, case: Case, quantity: str, unit: str, bars: Sequence[Bar]) -> PicturedQuestion:
+    """Return a question whose number is not the main one."""
     ordered = sorted(bars, key=lambda bar: (bar.value is None, bar.value or 0, bar.name))
     measured = [bar for bar in ordered if bar.value is not None]
-    names = [one.label for one in leading]
     return PicturedQuestion(
         workload=_workload(case),
         place=case.place,
@@ -356,7 +384,8 @@ def _other_question(
         floor=None,
         bars=tuple(ordered),
         topic=_topic(case, quantity),
-        headline=_plain_headline(measured, unit, [bar for bar in measured if bar.name in names]),
+        headline=_plain_headline(measured, unit, [bar for bar in measured if bar.leads]),
+        absent=_absent(source.comparison.data, case),
     )
 
 
@@ -371,8 +400,8 @@ def _plain_headline(measured: Sequence[Bar], unit: str, leading: Sequence[Bar]) 
         value = f"{units.sig3(leading[0].value or 0)} {unit}"
         near = [bar.name for bar in leading if _overlap(bar, leading[0])]
         if len(near) == 1 < len(leading):
-            layer = words.isolated(leading[0].name)
-            return say("headline.ahead", layer=layer, n=len(leading) - 1, value=value, beside="")
+            layer, others = words.isolated(leading[0].name), _others([bar.name for bar in leading])
+            return say("headline.ahead", layer=layer, others=others, value=value, beside="")
         return _leaders(near, value, "", alike=None)
     first, last = measured[0], measured[-1]
     return say(
@@ -384,6 +413,11 @@ def _plain_headline(measured: Sequence[Bar], unit: str, leading: Sequence[Bar]) 
         other=words.isolated(last.name),
         other_value=texts[-1],
     )
+
+
+def _others(members: Sequence[str]) -> str:
+    """Return who a leading group holds beside the first: a name, or how many."""
+    return words.isolated(members[1]) if len(members) == 2 else say("headline.others", n=len(members) - 1)
 
 
 def _leaders(names: Sequence[str], value: str, beside: str, *, alike: float | None) -> str:
@@ -436,7 +470,8 @@ def _headline(rows: Sequence[Row], group: LeadingGroup | None, verdicts: Campaig
     beside = f"{floor}{_faster(first, verdicts)}"
     near = [row for row in members if _overlap(row.numbers.central, first.numbers.central)]
     if len(near) == 1 < len(members) and not group.alike:
-        return say("headline.ahead", layer=layer, n=len(members) - 1, value=value, beside=beside)
+        others = _others([row.cell.series.label for row in members])
+        return say("headline.ahead", layer=layer, others=others, value=value, beside=beside)
     names = [row.cell.series.label for row in (members if group.alike else near)]
     return _leaders(names, value, beside, alike=verdicts.delta if group.alike else None)
 
@@ -517,12 +552,15 @@ def _notes(
         found.append(PanelNote(drawn="bar", text=say("notes.epochs", epochs=epochs)))
     elif coverage and any(bar.low is not None for bar in bars):
         found.append(PanelNote(drawn="bar", text=say("notes.interval", coverage=coverage, launches=launches)))
+    if any(RATIO_INTERVAL in one.headline for one in questions):
+        found.append(PanelNote(mark="[ ]", text=say("notes.brackets")))
     if any(one.floor is not None for one in questions):
         found.append(PanelNote(drawn="dashed", text=say("notes.floor")))
+    if has_direct := any(bar.direct is not None for bar in bars):
+        found.append(PanelNote(mark=DIRECT, text=say("notes.direct")))
     if MARK in marks:
-        found.append(PanelNote(mark=MARK, text=say("notes.taxed")))
-    if any(bar.direct is not None for bar in bars):
-        found.append(PanelNote(mark="\u25cb", text=say("notes.direct")))
+        program = DIRECT if has_direct else say("notes.program")
+        found.append(PanelNote(mark=MARK, text=say("notes.taxed", program=program)))
     if carried := next((bar.transport for bar in bars if bar.transport), ""):
         found.append(PanelNote(mark=carried, text=say("notes.transport")))
     if EMULATED in marks:

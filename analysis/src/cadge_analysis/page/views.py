@@ -438,11 +438,12 @@ def page(
     source = source_of(made)
     limits, has = source.said.remarks, source.regions
     panels = PanelSource.of(comparison, verdicts, made.keys)
+    first = first_picture(panels)
     changed = findings_of(beside) if beside else ()
     regions = (
         parts.changed(changed),
-        parts.answer(source.first, first_picture(panels)) if data.layers or not has.get("pairs") else has.get("pairs"),
-        parts.further(further_picture(panels)),
+        parts.answer(source.first, first) if data.layers or not has.get("pairs") else has.get("pairs"),
+        parts.further(further_picture(panels, first)),
         parts.field(made.charts, made.charts_caption),
         has.get("questions"),
         has.get("natives"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages
+from cadge_analysis.stats.intervals import Estimate, over_rounds
 from cadge_analysis.stats.numbers import P99, Numbers
 from cadge_analysis.stats.pairing import Rounds
 from cadge_results import PatternFile
@@ -50,6 +51,12 @@ def _own_p99(numbers: Numbers) -> Rounds | str:
     if numbers.p99 is not None and numbers.p99.reason:
         return numbers.p99.reason
     return numbers.own_p99
+
+
+def p99_of(numbers: Numbers) -> Estimate | str:
+    """Return the median over launches of each one's own p99, with its interval; or why there is none."""
+    found = _own_p99(numbers)
+    return found if isinstance(found, str) else over_rounds(found)
 
 
 MAIN = Measure(ending="", asks_all=True, belongs=lambda _: True, of=lambda numbers: numbers.by_round)

@@ -79,6 +79,15 @@ class Numbers:
         """What an operation took of processors."""
         return costs_of(self.cell.samples, self.cell.case.file.roles_of(self.cell.case.workload))
 
+    @cached_property
+    def cpu_ns(self) -> Estimate | None:
+        """The median over launches of what an operation took of processors, all roles together, with its interval."""
+        if "cpu" not in self.costs.of:
+            return None
+        roles = self.cell.case.file.roles_of(self.cell.case.workload)
+        used = {sample.round: costs_of((sample,), roles).of.get("cpu") for sample in self.cell.samples}
+        return intervals.over_rounds({key: one.all_roles for key, one in used.items() if one is not None})
+
     @property
     def more_is_better(self) -> bool:
         """True where the highest value is the best."""

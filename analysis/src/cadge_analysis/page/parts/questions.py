@@ -23,8 +23,9 @@ from cadge_analysis.page.ranked import first_screen
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
-from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+from cadge_analysis.stats.measures import MAIN, TAIL, Measure, p99_of
 from cadge_analysis.stats.offered import unlike
 
 say = partial(messages.say, "report")
@@ -190,21 +191,24 @@ def _central(row: Row) -> Reply:
 
 
 def _p99(row: Row) -> Reply:
-    tail, shown = row.numbers.p99, words.shown(row.numbers.quantity)
-    if tail is None or tail.value is None or tail.low is None or tail.high is None:
-        return _none("few samples", (tail.reason or "").replace(",", units.THIN) if tail else "no samples")
-    detail = f"{units.us(tail.low)}\u2026{units.us(tail.high)} by launch"
-    return Reply(question="", text=shown.text(tail.value), detail=detail, raw=units.raw(tail.value))
+    found = p99_of(row.numbers)
+    if isinstance(found, str):
+        return _none("few samples", found.replace(",", units.THIN))
+    return _estimated(found)
 
 
 def _cpu(row: Row) -> Reply:
-    found = row.numbers.costs.of.get("cpu")
-    if found is None:
-        return _none("not recorded", "")
-    sides = ", ".join(f"{role} {units.us(value)}" for role, value in found.by_role.items())
-    detail = sides if len(found.by_role) > 1 else ""
+    found = row.numbers.cpu_ns
+    return _none("not recorded", "") if found is None else _estimated(found)
+
+
+def _estimated(found: Estimate) -> Reply:
+    """Return the cell of a median over launches with its interval, of a time."""
     return Reply(
-        question="", text=f"{units.us(found.all_roles)} \u00b5s", detail=detail, raw=units.raw(found.all_roles)
+        question="",
+        text=f"{units.us(found.value)} \u00b5s",
+        detail=units.ends(found.low, found.high, 1 / units.NS_PER_US).lstrip() or "1 launch",
+        raw=units.raw(found.value, found.low, found.high),
     )
 
 

@@ -73,14 +73,16 @@ def remark(  # says: title, text, size
 
 def _surroundings(data: Dataset) -> Iterator[Remark]:
     """Say what of the hosts and the network between them is virtual: one remark of both."""
-    machine, veth = words.virtualisation(data), words.on_veth(data)
+    machine = words.virtualisation(data)
+    veth = words.on_veth(data) and any(cell.case.place == "between" for cell in data.cells)
     said = [
         *([say("virtual.machine", says=machine)] if machine else []),
         *([say("virtual.network")] if veth else []),
     ]
     if said:
         which = "both" if machine and veth else "machine" if machine else "network"
-        title, size = say(f"virtual.titles.{which}"), say("virtual.size")
+        size = {"both": "", "machine": say("virtual.size"), "network": say("virtual.between")}[which]
+        title = say(f"virtual.titles.{which}")
         yield Remark(serious=True, title=title, text=" ".join(said), size=size, share=1.0)
     if not data.nodes:
         yield remark("unknown_hosts", serious=True, size=say("unknown_hosts.size"), share=1.0)

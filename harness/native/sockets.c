@@ -90,28 +90,23 @@ static void push(int fd, int sends, char *buffer, size_t bytes, long window, lon
 static int meet(const char *kind, int listens, const char *address, const char *port)
 {
 	const int is_unix = !strcmp(kind, "unix"), is_udp = !strcmp(kind, "udp"), one = 1;
-	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-				       .ai_socktype = is_udp ? SOCK_DGRAM : SOCK_STREAM};
+	const struct addrinfo hints = {.ai_socktype = is_udp ? SOCK_DGRAM : SOCK_STREAM};
 	struct sockaddr_un path = {.sun_family = AF_UNIX};
 	struct addrinfo *ip = NULL;
 	struct sockaddr_storage from;
 	const int name_bytes =
 		snprintf(path.sun_path + 1, sizeof(path.sun_path) - 1, "cadge-native-%s", port);
-	const struct sockaddr *at = (const void *)&path;
 	socklen_t bytes = (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes;
+	const struct sockaddr *at;
 	int fd;
 
-	if (!is_unix) {
-		if (getaddrinfo(address, port, &hints, &ip))
-			fail("an IP address and a port");
-		at = ip->ai_addr;
-		bytes = ip->ai_addrlen;
-	}
+	if (!is_unix && getaddrinfo(address, port, &hints, &ip))
+		fail("an IP address and a port");
+	at = ip ? ip->ai_addr : (const void *)&path;
+	bytes = ip ? ip->ai_addrlen : bytes;
 	fd = socket(at->sa_family, is_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
 	if ((listens ? bind(fd, at, bytes) : connect(fd, at, bytes)) || (listens && !is_udp && listen(fd, 1)))
 		fail(address);
-	if (ip)
-		freeaddrinfo(ip);
 	bytes = sizeof(from);
 	/* the first datagram says where the client is, and stays for the test */
 	if (listens && is_udp &&

@@ -157,7 +157,7 @@ def commands_of_the_pages() -> list[str]:
 
 def test_each_command_of_a_page_is_accepted() -> None:
     commands = commands_of_the_pages()
-    assert {"conformance LAYER=am-foo ONLY=TEST", "sweep TESTBED=local"} <= set(commands)
+    assert {"conformance LAYER=am-foo ONLY=TEST", "new-pattern NAME=gather"} <= set(commands)
     refusals = [done.stderr for words in commands if (done := make(*shlex.split(words))).returncode]
     assert refusals == []
 

@@ -147,7 +147,7 @@ def test_a_report_of_several_files_is_verified_whole(
     assert answer.code == 0, "what the main file is called now says nothing of its numbers"
     answer = cadge("verify", str(pages[0]))
     assert answer.code == 2
-    assert "is one page of r.html, which is not beside it" in answer.err
+    assert "is one page of r.html, which is not in its folder" in answer.err
     answer = cadge("report", str(pages[0]), "-o", str(elsewhere / "again.html"))
     assert answer.code == 2
     assert "is one page of a report: open r.html" in answer.err

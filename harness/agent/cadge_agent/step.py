@@ -111,14 +111,23 @@ def patiently(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """Run a program once, with its standard error through here; returns also the line that says "try again", if any."""
     refused = b""
-    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, preexec_fn=die_with_parent) as process:
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
-        def hand_on(number: int, _frame: object) -> None:
+    def hand_on(number: int, _frame: object) -> None:
+        if not started:
+            early.append(number)
+        for process in started:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(number)
 
-        for number in _SIGNALS:
-            signal.signal(number, hand_on)
+    # before it starts: a signal that came in between would end this process, and with it the program
+    for number in _SIGNALS:
+        signal.signal(number, hand_on)
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, preexec_fn=die_with_parent) as process:
+        started.append(process)
+        for number in early:
+            process.send_signal(number)
         for line in process.stderr or ():
             if _REFUSED.search(line):
                 refused = line

@@ -575,7 +575,7 @@ def test_hosts_of_child_groups_count(tmp_path: Path) -> None:
         ({"cadge_addres": "10.1.0.1"}, "there is no variable cadge_addres; did you mean cadge_address?"),
         (
             {"cadge_address": "ten", "cadge_cpus": "0-3"},
-            "must be an IPv4 address.*\n.*must be a list of processor numbers",
+            "must be an IPv4 or IPv6 address.*\n.*must be a list of processor numbers",
         ),
     ],
 )

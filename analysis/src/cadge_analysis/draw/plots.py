@@ -279,11 +279,12 @@ def _figure(chart: Chart, parts: Sequence[Part], ratio_height: int, width: int) 
     ]
     behind = _named_behind(chart, max(height for _, _, height, _ in parts))
     named = [line.label for line in (*(line for line in chart.lines if not line.faint), *behind)]
+    larger = LARGER if width == BESIDE_WIDTH else 1.0
     return framed(
         {"vconcat": panels, "spacing": BELOW_PX + 16, "config": config()},
         left=left_px(room_px, titled=True),
-        top=LABEL_PX + EDGE_PX,
-        right=right_px([*named, *(x.label for x in chart.foreign)]) * (LARGER if width == BESIDE_WIDTH else 1.0),
+        top=(LABEL_PX + EDGE_PX) * larger,
+        right=right_px([*named, *(x.label for x in chart.foreign)]) * larger,
         bottom=below_px(titled=True),
     )
 

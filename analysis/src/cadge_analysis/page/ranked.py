@@ -16,6 +16,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Key
 from cadge_analysis.blocks.ranked import Bar, PanelNote, Picture, PicturedQuestion
 from cadge_analysis.cells.shown import wire_bytes
+from cadge_analysis.groups import by_key
 from cadge_analysis.judged import disturbed, judged
 from cadge_analysis.page.families import answering
 from cadge_analysis.page.parts.opening import usual
@@ -37,6 +38,8 @@ say = partial(messages.say, "ranked")
 
 NAMED_MOST = 3
 """So many members of a tie are named in a headline."""
+REFUSED, TRIED_IN_VAIN = "refused", ("unsound", "failed", "missing")
+"""States of cells without a number."""
 EMULATED, LEVELS = "e", "\u2225"
 """Marks of a row, beside MARK of a tax and the bytes on the wire."""
 DIRECT = "\u25cb"
@@ -209,7 +212,7 @@ def _question(source: PanelSource, rows: Sequence[Row], group: LeadingGroup | No
         topic=_topic(case, _quantity(quantity)),
         headline=_headline(rows, group, source.verdicts),
         caution=_caution(rows),
-        absent=_absent(source.comparison.data, case),
+        absent=absent(source.comparison.data, {case}),
     )
 
 
@@ -226,16 +229,18 @@ def _caution(rows: Sequence[Row]) -> str:
     return say("touched", parts=parts) if parts else ""
 
 
-def _absent(data: Dataset, case: Case) -> str:
-    """Return which layers have numbers elsewhere and were refused here, and why."""
+def absent(data: Dataset, cases: Collection[Case], states: Collection[str] = (REFUSED,)) -> str:
+    """Return which layers have numbers elsewhere and in all of some cases one of some states, and why."""
     measured = defaultdict(set)
     for cell in data.cells:
         if cell.samples:
             measured[cell.series].add(cell.case.place)
-    refused = [cell for cell in data.cells if cell.case == case and cell.state == "refused" and measured[cell.series]]
+    here = [cell for cell in data.cells if cell.case in cases and measured[cell.series]]
+    refused = by_key(here, lambda cell: cell.series)
     layers = [
-        say("absent.layer", layer=words.isolated(cell.series.label), why=_why_absent(cell, measured[cell.series]))
-        for cell in sorted(refused, key=lambda one: one.series)
+        say("absent.layer", layer=words.isolated(series.label), why=_why_absent(cells[0], measured[series]))
+        for series, cells in sorted(refused.items())
+        if all(cell.state in states for cell in cells)
     ]
     if len(layers) > NAMED_MOST + 1:
         layers[NAMED_MOST:] = [say("absent.more", n=len(layers) - NAMED_MOST)]
@@ -276,7 +281,7 @@ def _without(data: Dataset, case: Case) -> list[Bar]:
     return [
         Bar(name=cell.series.label, point_id=cell.point_id, why=cell.state)
         for cell in data.cells
-        if cell.series.kind == "layer" and cell.case == case and cell.state in ("unsound", "failed", "missing")
+        if cell.series.kind == "layer" and cell.case == case and cell.state in TRIED_IN_VAIN
     ]
 
 
@@ -385,7 +390,7 @@ def _other_question(source: PanelSource, case: Case, quantity: str, unit: str, b
         bars=tuple(ordered),
         topic=_topic(case, quantity),
         headline=_plain_headline(measured, unit, [bar for bar in measured if bar.leads]),
-        absent=_absent(source.comparison.data, case),
+        absent=absent(source.comparison.data, {case}),
     )
 
 

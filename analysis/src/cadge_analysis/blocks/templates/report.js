@@ -574,7 +574,7 @@ function readOut(figure) {
   };
   chooser?.addEventListener("change", again);
   document.addEventListener("layers", again);
-  svg.parentElement.after(make("div", { className: "read" }, slider, out, pair));
+  svg.parentElement.after(make("div", { className: "read" }, make("label", {}, "Values at one size", slider), out, pair));
   if (!beside) show(false);
 }
 

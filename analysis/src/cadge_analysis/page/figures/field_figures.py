@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from statistics import median
 
-from cadge_analysis import messages, units, words
+from cadge_analysis import messages, words
 from cadge_analysis.blocks.model import Figure
 from cadge_analysis.draw import plots
 from cadge_analysis.draw.chart import Chart, Line
@@ -26,7 +26,7 @@ from cadge_analysis.page.figures.main_figure import (
     title_of,
 )
 from cadge_analysis.page.parts.questions import Groups, rank_text, ranks
-from cadge_analysis.page.ranked import is_undecided
+from cadge_analysis.page.ranked import REFUSED, TRIED_IN_VAIN, absent, is_undecided
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.inference.sequential import ERROR
@@ -40,8 +40,6 @@ TIED_MOST = 4
 STEP_LEAST = 1.5
 """A step: where a layer's path changes, it loses so many times more than layers whose path does not."""
 STEPS_MOST = 5
-PATH_MOST = 24
-"""A longer name of a path gives way to its first words; the chart's numbers have it whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,6 @@ def field_figures(groups: Mapping[str, Sequence[Row]], source: FieldSource) -> t
     ranked = _ranked(groups.values(), source)
     charts = {name: _with_ranks(chart_of(rows, source.figures), rows, ranked) for name, rows in groups.items()}
     by_label = {one.label: key for one, key in source.figures.keys.items()}
-    everywhere = {line.label for chart in charts.values() for line in chart.lines}
     made = tuple(
         drawn(
             plots.beside_figure(chart),
@@ -74,7 +71,11 @@ def field_figures(groups: Mapping[str, Sequence[Row]], source: FieldSource) -> t
                     (
                         best_by_size(groups[name], source.verdicts),
                         steps(chart),
-                        _absent(chart, groups[name], source, everywhere),
+                        absent(
+                            source.comparison.data,
+                            {row.cell.case for row in groups[name]},
+                            (REFUSED, *TRIED_IN_VAIN),
+                        ),
                     ),
                 )
             ),
@@ -197,17 +198,12 @@ def steps(chart: Chart) -> str:
             "figures.step",
             layer=words.isolated(line.label),
             size=chart.sizes[line.turn[1].size],
-            path=_short(line.long_path),
+            path=line.long_path,
         )
         for _, line in found[:STEPS_MOST]
         if line.turn
     ]
     return say("figures.steps", steps=said) if said else ""
-
-
-def _short(path: str) -> str:
-    first, comma, _ = path.partition(",")
-    return f"{first}\u2026" if comma and len(path) > PATH_MOST else path
 
 
 def _largest(found: tuple[float, Line]) -> tuple[float, str]:
@@ -235,20 +231,3 @@ def _worse(chart: Chart, line: Line, sizes: tuple[int, ...]) -> float:
         if (first.size, then.size) == sizes and first.value > 0 and then.value > 0:
             return first.value / then.value if chart.more_is_better else then.value / first.value
     return 0.0
-
-
-# ---- who is absent ----
-
-
-def _absent(chart: Chart, rows: Sequence[Row], source: FieldSource, everywhere: Collection[str]) -> str:
-    """Return which layers of the other charts have no line in this one, and why."""
-    missing = set(everywhere) - {line.label for line in chart.lines}
-    cases = {row.cell.case for row in rows}
-    reasons: dict[str, list[str]] = {}
-    for cell in source.comparison.data.cells:
-        label = cell.series.label
-        if label in missing and cell.case in cases and cell.troubles:
-            missing.discard(label)
-            reasons.setdefault(cell.troubles[0].reason.removeprefix(f"{label} "), []).append(words.isolated(label))
-    said = [say("figures.absent_one", layers=units.listing(layers), why=why) for why, layers in reasons.items()]
-    return say("figures.absent", reasons=said) if said else ""

@@ -111,7 +111,7 @@ def test_a_large_summary_goes_in_packed(parted: RunBundle) -> None:
 
 
 def test_what_is_too_large_even_so_is_refused(parted: RunBundle) -> None:
-    with pytest.raises(BadInputError, match="bytes over the 50\u202f000 of an excerpt"):
+    with pytest.raises(BadInputError, match="exceed the 50\u202f000 bytes of an excerpt"):
         excerpt.files(parted, ARCHIVE, 50_000)
 
 

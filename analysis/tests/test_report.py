@@ -103,7 +103,7 @@ def test_colours_are_variables_with_fallbacks(report_text: str) -> None:
 
 def test_the_first_screen_answers(report_text: str) -> None:
     root = pagereader.read(report_text)
-    assert say("remarks", "virtual.titles.machine") in root.one("section", class_="banner").text
+    assert say("remarks", "virtual.titles.both") in root.one("section", class_="banner").text
     panels = root.one("section", id="answer").all("figure", class_="ranking")
     assert len(panels) == 6
     assert len(root.one("section", id="further").all("figure", class_="ranking")) == 4, "p99 and processors of rpc"

@@ -101,7 +101,6 @@ def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
     heads = [fold.one("summary") for fold in banner.all("details", class_="serious")]
     thin = "\u202f"
     assert [(head.one("b").text, head.one("span").text) for head in heads] == [
-        (say("remarks", "virtual.titles.network"), "every number"),
         ("Warm-up cut short", f"54{thin}% of attempts did not settle; 4 KiB: 100{thin}%"),
         ("3 attempts disturbed", f"12.5{thin}% of 24 attempts"),
     ]

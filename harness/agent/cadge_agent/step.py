@@ -126,8 +126,8 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]
         signal.signal(number, hand_on)
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, preexec_fn=die_with_parent) as process:
         started.append(process)
-        for number in early:
-            process.send_signal(number)
+        for caught in early:
+            process.send_signal(caught)
         for line in process.stderr or ():
             if _REFUSED.search(line):
                 refused = line

@@ -26,7 +26,7 @@ class Checkout:
 
     @property
     def to_build(self) -> str:
-        """The command that makes the build anew: a release brings its own."""
+        """The command that rebuilds the build folder: a release brings its own."""
         if self.is_release:
             archive = f"cadge-{__version__}-linux-{os.uname().machine}.tar.gz"
             return f"tar -C {shlex.quote(str(self.root))} --strip-components=1 -xf {archive}"
@@ -34,7 +34,7 @@ class Checkout:
 
     @property
     def to_install(self) -> str:
-        """The command that installs the Python packages anew: a release does so when it finds none."""
+        """The command that reinstalls the Python packages: a release does so when it finds none."""
         if self.is_release:
             return f"rm -r {shlex.quote(sys.prefix)} && {shlex.quote(str(self.root / 'bin/cadge'))} --version"
         return "make setup"

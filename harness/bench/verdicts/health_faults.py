@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from os import killpg
 from pathlib import Path
 from signal import SIGKILL
 
@@ -104,11 +105,11 @@ def shaped(inside: list[str], chosen: str, child: str) -> Iterator[None]:
 @contextmanager
 def busy(inside: list[str]) -> Iterator[None]:
     """Let a loop run in the host."""
-    loop = subprocess.Popen([*inside, "/usr/bin/python3", "-c", BUSY])
+    loop = subprocess.Popen([*inside, "/usr/bin/python3", "-c", BUSY], start_new_session=True)
     try:
         yield
     finally:
-        loop.send_signal(SIGKILL)
+        killpg(loop.pid, SIGKILL)  # nsenter has a child, which a signal to nsenter alone would leave behind
         loop.wait()
 
 

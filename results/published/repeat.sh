@@ -1,4 +1,5 @@
 #!/bin/sh
-# Cadge 0.2.0, revision e613048870b162bf32ace591320ecfb3ade68331: in a checkout of it, after `make build`
+# Cadge 0.2.0, revision eaf9aa0dedaa694d571b7b16b26a0dd0e7202a54: in a checkout of it, after `make build`
+# (left out): put your own there; 20261130T134445Z-c9ce21a9/sweep.yml is the sweep
 set -eu
-cadge run --sweep reference --tune
+cadge run --results '(left out)'

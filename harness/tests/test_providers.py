@@ -389,19 +389,19 @@ def test_hosts_are_brought_what_a_provider_needs(checkout: Checkout, tmp_path: P
     ]
 
 
-def test_hosts_are_brought_the_builds_that_are_measured(checkout: Checkout, tmp_path: Path) -> None:
+def test_hosts_are_brought_the_layers_that_are_measured(checkout: Checkout, tmp_path: Path) -> None:
     provided(checkout)
     (checkout.modules / "b-two@lib-3.0.so").touch()
     (checkout.modules / "b-two@lib-3.0.provider").write_text("lib-3.0")
     found = {}
-    for name, layers in (("all", None), ("one", {"a-one@lib-2.1"}), ("none", {"a-one"})):
+    for name, layers in (("all", None), ("provided", {"a-one@lib-2.1"}), ("own", {"a-one"})):
         archive, _ = pack(checkout.build, [], tmp_path, layers=layers)
         listed = subprocess.run(["tar", "-tzf", archive], capture_output=True, text=True, check=True).stdout.split()
-        assert "build/layers/a-one.so" in listed
-        found[name] = {path.rpartition("/")[2] for path in listed if "@" in path or "/providers/" in path}
-    assert found["none"] == set()
-    assert found["one"] == {"a-one@lib-2.1.so", "a-one@lib-2.1.provider", "provider.json"}
-    assert found["all"] == found["one"] | {"b-two@lib-3.0.so", "b-two@lib-3.0.provider"}
+        found[name] = {path.rpartition("/")[2] for path in listed if "/layers/" in path or "/providers/" in path}
+    assert found["own"] == {"a-one.so", "shim-delay.so"}
+    assert found["provided"] == {"a-one@lib-2.1.so", "a-one@lib-2.1.provider", "provider.json", "shim-delay.so"}
+    others = {"b-two.so", "b-two@lib-3.0.so", "b-two@lib-3.0.provider", "c-three.absent"}
+    assert found["all"] == {*found["own"], *found["provided"], *others}
 
 
 def test_a_launch_takes_the_surroundings_of_its_provider(checkout: Checkout) -> None:

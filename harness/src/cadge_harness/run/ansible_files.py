@@ -19,7 +19,6 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.providers.folder import ABSENT, FILE, OF_LAYER, brought
 from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import TestbedKind
-from cadge_results.plugins.build import AT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
 
 
+_SHIM = "shim-"
 _FORKS_LEAST = 50
 """Agents of a block wait for each other, so none may wait for Ansible to have done with another."""
 
@@ -41,15 +41,16 @@ def playbooks() -> Path:
 
 
 def _members(build: Path, layers: Collection[str] | None) -> Iterator[Path]:
-    """Yield the files of a build tree that hosts are brought; of other builds beside it those of these layers alone."""
+    """Yield the files of a build tree that hosts are brought: of layers, these alone; every shim."""
 
     def found(pattern: str) -> list[Path]:
-        paths = sorted(path for path in build.glob(pattern) if path.is_file())
-        return [path for path in paths if layers is None or AT not in path.name or _layer_of(path) in layers]
+        paths = sorted((build / "layers").glob(pattern))
+        return [path for path in paths if layers is None or _layer_of(path) in layers or path.name.startswith(_SHIM)]
 
-    for pattern in ("bin/*", "layers/*.so", f"layers/*{ABSENT}", f"layers/*{OF_LAYER}"):
+    yield from sorted(path for path in (build / "bin").iterdir() if path.is_file())
+    for pattern in ("*.so", f"*{ABSENT}", f"*{OF_LAYER}"):
         yield from found(pattern)
-    used = {path.read_text(encoding="utf-8").strip() for path in found(f"layers/*{OF_LAYER}")}
+    used = {path.read_text(encoding="utf-8").strip() for path in found(f"*{OF_LAYER}")}
     for folder in sorted(path.parent for path in build.glob(f"providers/*/{FILE}") if path.parent.name in used):
         yield folder / FILE
         yield from sorted(path for path in brought(folder).rglob("*") if path.is_file() and _runs(path))
@@ -80,7 +81,7 @@ def pack(
     """Pack all that a host is brought into a tar file that only the user can read: build, agent, and files by name.
 
     What `of_launches` names goes where the agent writes launch files, to be found beside them. layers: those that are
-    measured, of which alone builds beside the tree's own are brought; None: all.
+    measured, which alone are brought; None: all.
 
     Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
     has everything. The build is in the folder `build`.

@@ -166,6 +166,7 @@ def test_matrices_of_a_campaign(tmp_path: Path) -> None:
         own = cells[f"{first},{second}"]
         medians = [sample.quantities["latency"].counts.percentile(50) for sample in own.samples]
         assert found.values[first, second] == pytest.approx(min(medians), rel=0.01)
+        assert found.spreads[first, second] == pytest.approx(max(medians) / min(medians) - 1, abs=0.01)
     assert sentences([found]) == ["2 hosts: at least 4 are needed to say which of them is slow"]
     assert is_well([found])
 
@@ -175,14 +176,18 @@ def test_a_picture_shows_what_is_off_by_size_and_colour(tmp_path: Path) -> None:
     values = dict.fromkeys(PAIRS, 10.0)
     values |= {("h3", "h1"): 13.0, ("h3", "h2"): 20.0, ("h1", "h2"): 8.0}
     del values["h7", "h8"]
-    one = replace(two, hosts=tuple(HOSTS), values=values, missing={("h7", "h8"): "a host is gone"})
+    spreads = {("h1", "h2"): 0.2, ("h2", "h3"): 0.1, ("h3", "h1"): 0.3}
+    one = replace(two, hosts=tuple(HOSTS), values=values, missing={("h7", "h8"): "a host is gone"}, spreads=spreads)
     of_many = section([one])
     assert of_many is not None
     (picture,) = [block for block in of_many.blocks if isinstance(block, StackedFigure)]
-    assert [variable for variable, _ in picture.parts] == ["s0", "ghost", "s1", "s8", "grid"]
+    assert [variable for variable, _ in picture.parts] == ["s0", "ghost", "s8", "s1", "grid"]
     svg = str(picture.svg)
     assert "slower than the middle by more than 10 %: h3 to h1, h3 to h2." in svg
     assert [svg.count(f"var(--{name},") for name in ("s0", "s1", "s8")] == [1, 1, 1]
+    captions = ["".join(span.text for span in block.caption) for block in of_many.blocks if isinstance(block, Table)]
+    (launches,) = (text.partition("launches of one pair")[2] for text in captions)
+    assert launches == " differ by 20\u202f%, at most by 30\u202f%"
     assert svg.count("h10.8v10.8") == len(PAIRS) - 4, "what is even has one size"
     of_two = section([two])
     assert of_two is not None

@@ -21,8 +21,8 @@ class PairMatrix:
     """One layer in one case over pairs of hosts. values: the best of a pair's launches, in the quantity's base unit.
 
     The best, for a launch that something else disturbed says nothing of a host or a link. missing: pairs that gave no
-    number, and why. launches: how many a pair has. means: of a quantity that is a time, the best launch's time over its
-    operations, in ns.
+    number, and why. launches: how many a pair has. spreads: of a pair with more than one, by which share its largest
+    value exceeds its smallest. means: of a quantity that is a time, the best launch's time over its operations, in ns.
     """
 
     series: Series
@@ -32,6 +32,7 @@ class PairMatrix:
     values: Mapping[Pair, float]
     missing: Mapping[Pair, str]
     launches: int
+    spreads: Mapping[Pair, float] = field(default_factory=dict)
     means: Mapping[Pair, float] = field(default_factory=dict)
 
     @property
@@ -55,6 +56,7 @@ def matrices(data: Dataset) -> list[PairMatrix]:
     numbers = CellNumbers(data)
     values: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
     missing: dict[tuple[Case, Series], dict[Pair, str]] = defaultdict(dict)
+    spreads: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
     means: dict[tuple[Case, Series], dict[Pair, float]] = defaultdict(dict)
     for cell in data.planned:
         settings = dict(cell.series.settings)
@@ -66,6 +68,8 @@ def matrices(data: Dataset) -> list[PairMatrix]:
         if found and min(found) > 0:
             quantity = cell.case.file.main_quantity
             values[key][first, second] = min(found) if quantity.better == "low" else max(found)
+            if len(found) > 1:
+                spreads[key][first, second] = max(found) / min(found) - 1
             if quantity.kind == "histogram":
                 means[key][first, second] = min(one.elapsed_ns / max(1, one.operations) for one in cell.samples)
         else:
@@ -81,6 +85,7 @@ def matrices(data: Dataset) -> list[PairMatrix]:
             values=values[key],
             missing=missing[key],
             launches=data.plan.rounds,
+            spreads=spreads[key],
             means=means[key],
         )
         for key in every

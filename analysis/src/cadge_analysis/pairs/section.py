@@ -26,8 +26,8 @@ SLOWEST_TIMES = 1.5
 GRADES = {
     FASTER: (0.3, LIGHT[0], "s0"),
     EVEN: (0.45, GHOST, "ghost"),
-    SLOWER: (0.7, LIGHT[1], "s1"),
-    SLOWEST: (0.96, LIGHT[8], "s8"),
+    SLOWER: (0.7, LIGHT[8], "s8"),
+    SLOWEST: (0.96, LIGHT[1], "s1"),
     NONE: (0.96, GRID, "grid"),
 }
 """Of a pair: how much of its cell it fills, its colour, and the page's name of that."""
@@ -95,7 +95,7 @@ def means_that_stall(found: Sequence[PairMatrix]) -> list[PairMatrix]:
     stalled = {one.case for one in stalled_of(found)}
     mean = {"title": say("mean")}
     return [
-        replace(one, values=one.means, quantity=one.quantity.model_copy(update=mean))
+        replace(one, values=one.means, spreads={}, quantity=one.quantity.model_copy(update=mean))
         for one in found
         if one.case in stalled
     ]
@@ -155,6 +155,8 @@ def matrix_table(one: PairMatrix) -> Table:
     better = "lower is better" if one.quantity.better == "low" else "higher is better"
     shown = "none" if middle is None else _number(middle, one)
     note = say("of_matrix", quantity=one.quantity.title, unit=unit, better=better, middle=shown)
+    if one.spreads:
+        note = say("of_matrix_launches", note=note, usual=median(one.spreads.values()), most=max(one.spreads.values()))
     return Table(
         label=title,
         role="pairs",

@@ -85,7 +85,7 @@ def _answered(campaign: Campaign, output: Output, code: int, data: dict[str, Jso
 
 
 def _data(one: PairMatrix) -> JsonValue:
-    """Return a matrix as a list of pairs: values in the quantity's base unit."""
+    """Return a matrix as a list of pairs: values in the quantity's base unit; spread: see `PairMatrix`."""
     return {
         "layer": one.series.label,
         "pattern": one.case.pattern,
@@ -93,7 +93,13 @@ def _data(one: PairMatrix) -> JsonValue:
         "unit": one.quantity.unit,
         "better": one.quantity.better,
         "pairs": [
-            {"first": pair[0], "second": pair[1], "value": value, "mean_ns": one.means.get(pair)}
+            {
+                "first": pair[0],
+                "second": pair[1],
+                "value": value,
+                "mean_ns": one.means.get(pair),
+                "spread": one.spreads.get(pair),
+            }
             for pair, value in one.values.items()
         ],
         "missing": [{"first": first, "second": second, "why": why} for (first, second), why in one.missing.items()],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,18 +26,26 @@ from cadge_results import Campaign, CampaignWriter, DamagedError, Store, Workloa
 from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
 
 Cadge = Callable[..., Answer]
+DISTURBED_MS = 5000
 SLOW = TimeModel(
     start_ms={"direct": 800, "mpirun": 3000}, point_ms={"layer": 60, "floor": 40}, touched_bytes_per_ms=50_000
 )
 
 
 def take_as_long_as(
-    times: TimeModel, runner: FakeRunner, day: int = 21, refused: str = "", counts: bool = False
+    times: TimeModel,
+    runner: FakeRunner,
+    day: int = 21,
+    refused: str = "",
+    counts: bool = False,
+    disturbed_every: int = 0,
 ) -> None:
     """Let launches take what a model says, one after the other from three o'clock on.
 
     refused: a layer of which only the smallest points run; counts: system calls are counted in its first launch.
+    disturbed_every: one launch in so many, of each subject, takes longer by `DISTURBED_MS` at its start and each point.
     """
+    ran: Counter[str] = Counter()
     now = datetime(2026, 11, day, 3, tzinfo=UTC)
     seen: set[object] = set()
 
@@ -47,7 +56,10 @@ def take_as_long_as(
         assert isinstance(result, dict)
         duration_ms = {point["point_id"]: point["duration_ms"] for point in launch["points"]}
         result["started_utc"] = now.isoformat().replace("+00:00", "Z")
-        spent_ms = float(times.launch_ms(launch["layer"], launch["launcher"], len(launch["points"])))
+        subject = "{layer} {place} {wait}".format(**launch)
+        ran[subject] += 1
+        more_ms = DISTURBED_MS if disturbed_every and ran[subject] % disturbed_every == 2 else 0
+        spent_ms = more_ms + float(times.launch_ms(launch["layer"], launch["launcher"], len(launch["points"])))
         for attempt in result["attempts"]:
             attempt["started_ns_since_launch"] = round(spent_ms * 1e6)
             workload = Workload.model_validate(attempt["workload"])
@@ -57,7 +69,7 @@ def take_as_long_as(
                     del attempt[name]
                 attempt |= {"status": "refused", "reason": "no", "reason_code": "NO_CAP"}
                 continue
-            spent_ms += duration_ms[attempt["point_id"]] + times.point_around_ms(touched, launch["kind"])
+            spent_ms += more_ms + duration_ms[attempt["point_id"]] + times.point_around_ms(touched, launch["kind"])
             if counts and attempt["point_id"] not in seen:
                 seen.add(attempt["point_id"])
                 attempt["counted_operations"] = 7
@@ -125,6 +137,22 @@ def test_what_was_refused_takes_no_time_again(checkout: Checkout, cadge: Cadge, 
     real_ms = sum(record.result.wall_ns / 1e6 for record in again.launches() if record.result)
     inside_ms = sum(block.wall_ms - model.block_ms for block in again.plan.blocks)
     assert inside_ms == pytest.approx(real_ms, rel=0.05)
+
+
+@pytest.mark.parametrize("often", [0, 4])
+def test_other_work_in_some_launches_lengthens_no_plan(
+    often: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    """One launch in four waits for a processor, in its start and around each point: times are medians over launches."""
+    take_as_long_as(SLOW, runner, disturbed_every=often)
+    carry_out(cadge, checkout, launches=11)
+    model = learned(Store(checkout.campaigns), make_testbed(), "tiny")
+    assert model is not None
+    for name, launcher in (("a-one", "direct"), ("b-two", "mpirun")):
+        assert model.layer_ms[name] == pytest.approx(SLOW.start_ms[launcher], abs=5)
+        assert model.start_ms[launcher] == pytest.approx(SLOW.start_ms[launcher], abs=5)
+    assert model.point_ms["layer"] == pytest.approx(SLOW.point_ms["layer"], abs=1)
+    assert model.point_ms["floor"] == pytest.approx(SLOW.point_ms["floor"], abs=1)
 
 
 def test_the_same_sweep_says_more_than_another(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a testbed took for its last campaigns is what the next one is planned with.
 
+Each time is a median over the launches of a subject, which should all take alike: of their starts, and of the means
+over their points. Subjects together count with the mean of these medians, each by how many starts or points it had. So
+other work on the machine lengthens the next plan only if it delayed about half of the launches of a subject, or more.
+What Ansible takes around launches is one reading a campaign, without a median.
+
 Launches of a campaign that was interrupted, or of another testbed of this machine, say more of the launches to come
 than how long it takes to start a program (probe.py).
 """
@@ -9,16 +14,28 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise, takewhile
+from typing import TypeVar
 
 from cadge_harness.plan.timemodel import CONTEXT_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
 from cadge_harness.testbed.model import Testbed, TestbedKind
-from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store, TestbedFacts
-from cadge_results.formats.base import Kind as SubjectKind
+from cadge_results import (
+    Campaign,
+    DamagedError,
+    LaunchRecord,
+    Plan,
+    PlanPoint,
+    ResultsError,
+    Store,
+    Subject,
+    TestbedFacts,
+)
 from cadge_results.formats.base import Launcher
+
+_Name = TypeVar("_Name", bound=Hashable)
 
 SMALL_BYTES = 64 * 1024
 LARGE_BYTES = 1024 * 1024
@@ -31,6 +48,10 @@ PAUSE_MOST_MS = 60_000
 """More than this after its deadline, what follows a launch was made another time."""
 
 
+Amounts = list[tuple[int, float]]
+"""Of each launch, how many there were, and the milliseconds that they took together."""
+
+
 @dataclass(slots=True)
 class Readings:
     """Milliseconds that things took."""
@@ -38,13 +59,13 @@ class Readings:
     launches: int = 0
     around_times: float | None = None
     """How many times the model's time Ansible took around the launches; of the newest campaign that can tell."""
-    start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
-    layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    point_ms: dict[SubjectKind, list[float]] = field(default_factory=lambda: defaultdict(list))
-    counted_ms: list[float] = field(default_factory=list)
+    start_ms: dict[tuple[Launcher, Subject], Amounts] = field(default_factory=lambda: defaultdict(list))
+    point_ms: dict[Subject, Amounts] = field(default_factory=lambda: defaultdict(list))
+    """Around points that touch little memory, by their number."""
+    touched_ms: dict[Subject, Amounts] = field(default_factory=lambda: defaultdict(list))
+    """What surrounds points longer as they touch much memory, by its bytes."""
+    counted_ms: dict[Subject, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Around points of which system calls were counted."""
-    touched_bytes: int = 0
-    touched_ms: float = 0.0
     ran: dict[str, bool] = field(default_factory=dict)
     """Whether points ran, or were refused each time, in the newest campaign that attempted them."""
     campaigns: list[str] = field(default_factory=list)
@@ -89,25 +110,34 @@ def _is_here(facts: TestbedFacts, testbed: Testbed) -> bool:
 def model_of(readings: Readings, base: TimeModel) -> TimeModel:
     """Return the model by which the plans would have been right."""
     times = readings.around_times or 1.0
-    rate = base.touched_bytes_per_ms
-    point_ms = {name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()}
-    plain_ms = [value for values in readings.point_ms.values() for value in values]
-    counting_ms = base.counting_ms
-    if readings.counted_ms and plain_ms:
-        counting_ms = statistics.mean(readings.counted_ms) - statistics.mean(plain_ms)
+    point_ms = _usual_ms((subject.kind, amounts) for subject, amounts in readings.point_ms.items())
+    plain_ms = _usual_ms(readings.point_ms.items())
+    touched_ms = _usual_ms(("", amounts) for amounts in readings.touched_ms.values()).get("", 0.0)
+    counting_ms = [ms - plain_ms[one] for one, many in readings.counted_ms.items() if one in plain_ms for ms in many]
     newest, older = readings.campaigns[0], len(readings.campaigns) - 1
     return TimeModel(
         campaign_ms=base.campaign_ms * times,
         block_ms=base.block_ms * times,
         testbed_ms=base.testbed_ms * times,
-        start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
-        layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
-        point_ms={**base.point_ms, **point_ms},
-        counting_ms=max(counting_ms, 0.0),
-        touched_bytes_per_ms=readings.touched_bytes / readings.touched_ms if readings.touched_ms else rate,
+        start_ms={**base.start_ms, **_usual_ms((one, amounts) for (one, _), amounts in readings.start_ms.items())},
+        layer_ms=_usual_ms((subject.layer, amounts) for (_, subject), amounts in readings.start_ms.items()),
+        point_ms={**base.point_ms, **{kind: max(value, 0.0) for kind, value in point_ms.items()}},
+        counting_ms=max(statistics.median(counting_ms), 0.0) if counting_ms else base.counting_ms,
+        touched_bytes_per_ms=1 / touched_ms if touched_ms > 0 else base.touched_bytes_per_ms,
         refused=frozenset(name for name, did in readings.ran.items() if not did),
         basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
     )
+
+
+def _usual_ms(groups: Iterable[tuple[_Name, Amounts]]) -> dict[_Name, float]:
+    """Return by name what one takes: the mean of its groups' medians over launches, each by how many it had."""
+    had: dict[_Name, int] = defaultdict(int)
+    took_ms: dict[_Name, float] = defaultdict(float)
+    for name, amounts in groups:
+        often = sum(amount for amount, _ in amounts)
+        had[name] += often
+        took_ms[name] += often * statistics.median(ms / amount for amount, ms in amounts)
+    return {name: took_ms[name] / often for name, often in had.items()}
 
 
 def read(found: Readings, campaign: Campaign, base: TimeModel, *, whole: bool = True) -> None:
@@ -154,7 +184,10 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
     found.launches += 1
     attempts = [item for item in record.result.attempts if item.started_ns_since_launch is not None]
     attempts.sort(key=lambda item: item.order)
-    extras_ms = []
+    extras_ms: list[float] = []
+    small_ms: list[float] = []
+    large: Amounts = []
+    subject = record.launch.subject
     around_ms = 0.0
     for before, after in pairwise(attempts):
         took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
@@ -163,18 +196,20 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
         if before.status == "refused":
             continue
         extra_ms = took_ms - _measured_ms(plan, point)
-        kind = point.subject.kind
-        touched = touched_bytes(plan.pattern_of(point), point.workload, kind)
+        touched = touched_bytes(plan.pattern_of(point), point.workload, subject.kind)
         if before.counted_operations:
             if touched <= SMALL_BYTES:
-                found.counted_ms.append(extra_ms)
+                found.counted_ms[subject].append(extra_ms)
             continue
         extras_ms.append(extra_ms)
         if touched <= SMALL_BYTES:
-            found.point_ms[kind].append(extra_ms)
-        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[kind]:
-            found.touched_bytes += touched
-            found.touched_ms += extra_ms - base.point_ms[kind]
+            small_ms.append(extra_ms)
+        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[subject.kind]:
+            large.append((touched, extra_ms - base.point_ms[subject.kind]))
+    if small_ms:
+        found.point_ms[subject].append((len(small_ms), sum(small_ms)))
+    if large:
+        found.touched_ms[subject].append((sum(touched for touched, _ in large), sum(ms for _, ms in large)))
     ended_refused = bool(attempts) and attempts[-1].status == "refused"
     if extras_ms or ended_refused:
         last_ms = (
@@ -184,8 +219,7 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
         contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
         more_ms = CONTEXT_MS * max(contexts - 2, 0)
         start_ms = max(gap_ms - around_ms - last_ms - stored_ms - more_ms, 0.0)
-        found.start_ms[record.launch.launcher].append(start_ms)
-        found.layer_ms[record.launch.layer].append(start_ms)
+        found.start_ms[record.launch.launcher, subject].append((1, start_ms))
 
 
 def _measured_ms(plan: Plan, point: PlanPoint) -> float:

@@ -111,7 +111,7 @@ def test_changes_are_listed_and_what_is_the_same_is_counted(text: str, found: Si
     assert len(rows) == len(changed) == 6  # three sizes of two patterns
     assert all(row.all("th")[0].text.startswith("\u25bc slower") for row in rows)
     same = sum(one.judged.verdict == "same" for one in found.changes)
-    assert f"{same} cells the same within 5\u202f%" in table.text
+    assert f"{same} points the same within 5\u202f%" in table.text
 
 
 def test_ratio_charts_have_every_number_in_a_table(text: str, found: SideComparison) -> None:
@@ -125,7 +125,7 @@ def test_ratio_charts_have_every_number_in_a_table(text: str, found: SideCompari
 def test_cells_that_came_and_went(text: str, found: SideComparison) -> None:
     assert {one.fate for one in found.left} == {Fate.FAILING}
     fates = pagereader.read(text).one("section", id="fates")
-    assert "Newly failing: 1 cell" in fates.text
+    assert "Newly failing: 1 point" in fates.text
     assert FAILING in fates.text
 
 

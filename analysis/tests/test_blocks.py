@@ -25,6 +25,7 @@ from cadge_analysis.blocks.make import (
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import (
     CHOSEN,
+    DRAWN,
     ONSCREEN,
     Block,
     Column,
@@ -249,14 +250,17 @@ def test_lines_of_each_kind_of_block() -> None:
         Region(title="Speed", blocks=(Fold(summary=titled_spans("Why", "in short"), blocks=(plain("so"),)),)),
         Heading(4, "four"),
         deep,
-        Text((Span("paper"), shown)),
+        Text((Span("paper"), shown, Span(" Dotted: the floor.", role=DRAWN))),
         Text((Span("no paper"),), f"dim {ONSCREEN}"),
         Items((Item(spans=(Span("it is"),), topic="Path", more="since"), Item(spans=(Span("bare"),)))),
         Remarks((Remark(serious=True, title="Few", size="2 of 3", text="Twice", items=("a", "b.", "c")),)),
         Facts((Fact(name="CPU", text="fast"), Fact(name="NICs", cells=(words_cell("a"), words_cell("b"))))),
         table,
         Matrix(title="Answers", opened=True, sorted_by="by p50", questions=heads, rows=(row,)),
-        Figure(name="f", title="Curve", svg=Markup(""), caption=f"Read it.{CHOSEN}", keys=(), table=numbers),
+        Figure(
+            name="f", title="Curve", svg=Markup(""), caption=f"Read it.{CHOSEN}", drawn="Dots.", keys=(), table=numbers
+        ),
+        Figure(name="g", title="Bare", svg=Markup(""), caption="Look.", keys=(), table=DataTable(columns=(), rows=())),
         PanelFigure(name="p", title="Panel", svg=Markup(""), note="small", table=numbers),
         StackedFigure(name="s", label="", parts=(), svg=Markup(""), caption="Bars."),
     )
@@ -296,7 +300,6 @@ def test_lines_of_each_kind_of_block() -> None:
         Heading(3, "Panel"),
         Paragraph("small"),
         FlatTable("", ("x", "y"), (("1", "2"),)),
-        Paragraph("Bars."),
     ]
     below_six = list(lines_of((Fold(summary=(Span("deep"),), blocks=()),), DEEPEST))
     assert below_six[0] == Heading(DEEPEST, "deep")

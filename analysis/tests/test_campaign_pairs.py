@@ -50,7 +50,7 @@ def test_campaigns_that_do_not_drift(sides: tuple[Side, ...]) -> None:
         ("within", "poll", "flow"),
     ]
     assert all(one.common < 0.02 and one.spread < 0.02 for one in found.between)
-    assert "0 of 96 cells called changed" in found.says
+    assert "0 of 96 points called changed" in found.says
 
 
 def test_campaigns_that_drift_as_a_whole_and_series_by_series(sides: tuple[Side, ...]) -> None:

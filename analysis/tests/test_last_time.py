@@ -48,7 +48,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
 
 
 def counted(said: str, what: str) -> int:
-    found = re.search(rf"(\d+) (?:more )?cells? {what}", said)
+    found = re.search(rf"(\d+) (?:more )?points? {what}", said)
     return int(found[1]) if found else 0
 
 

@@ -243,6 +243,7 @@ def test_a_report_of_pairs_alone_begins_with_them(tmp_path: Path) -> None:
     assert without_pairs(data).cells == ()
     text = report.edition(report.page_of(data), "text")
     assert text.index("Pairs of hosts") < text.index("Limits of this run")
+    assert text.startswith("Pairs of hosts compared\n")
     assert "1 layer, 2 launches of each point" in text
     for of_layers in ("Layers", "Coverage", "Points without a result"):
         assert f"\n{of_layers}\n-" not in text, of_layers

@@ -179,8 +179,8 @@ def test_two_launches_have_no_effects_but_a_machine_probe(tmp_path: Path) -> Non
     assert strips_figure(figure_source(data)) is None
     figure = strips_figure(figure_source(probed(data, lambda _: {"line_ns": 104.0})))
     assert figure is not None
-    seen_of = messages.say("figures", "strips.probe", seen=["a bounced cache line"])
-    assert figure.caption == messages.say("figures", "strips.grey_marks", probe=seen_of, samples_min=3, few="")
+    assert figure.caption == messages.say("figures", "strips.no_effects", samples_min=3, few="")
+    assert figure.drawn == messages.say("figures", "strips.grey_marks", seen=["a bounced cache line"])
     assert ">within: machine probe<" in figure.svg
     assert ": effect<" not in figure.svg
     assert figure.keys == (), "nothing is drawn in the look of a layer"

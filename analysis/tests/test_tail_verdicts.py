@@ -155,7 +155,7 @@ def test_a_layer_that_differs_from_itself_by_its_p99_alone(campaign: Campaign, t
     assert rate is not None
     assert (rate.cells, rate.called) == (6, 0)
     assert not verdicts.withheld
-    assert tails.withheld.startswith(f"{BASE} differed from itself in the p99 of 3 of 3 cells")
+    assert tails.withheld.startswith(f"{BASE} differed from itself in the p99 of 3 of 3 points")
     assert {one.says for one in tails.by_point.values()} == {"cannot tell"}
     said = remarks(comparison, loads(comparison), rate, twin_rate(comparison, verdicts, measure=TAIL))
     assert [one.text.startswith("Verdicts on the p99 are withheld") for one in said if "by its p99" in one.title] == [

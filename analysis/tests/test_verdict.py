@@ -51,6 +51,15 @@ def test_what_is_surely_different_and_within_the_margin_is_the_same() -> None:
     assert alone(shift(1.03, 0.005)).verdict is Verdict.SAME
 
 
+def test_the_p_of_no_difference_does_not_decide_a_verdict() -> None:
+    """Findings of the same raise the level at which a difference is read; the p does not count them."""
+    same, slower = shift(1.0, 0.01), shift(1.5, 0.1, launches=7)
+    judged = judge([(slower, "low"), *[(same, "low")] * 19], 0.05)
+    assert [one.verdict for one in judged] == [Verdict.SLOWER, *[Verdict.SAME] * 19]
+    assert judged[0].p > 0.05
+    assert judge([(shift(1.03, 0.005), "low")], 0.05)[0].p < 0.05  # and it is the same
+
+
 def test_few_launches_decide_nothing() -> None:
     """Three that agree are no evidence, and no interval of theirs covers 95 %."""
     for one in (shift(3.0, 0.0, launches=3), shift(1.0, 0.0, launches=3)):

@@ -98,7 +98,7 @@ def test_cells_without_numbers_stand_with_the_reason(tmp_path: Path) -> None:
 
     options = Options(layers=("sockets-tcp", NEW), sizes=(8,), waits=("poll",), troubles=False, attempt_hook=spoiled)
     left = flat(tables(said(read(make(tmp_path, options))))[-1])
-    assert left.caption == f"{NEW} beside sockets-tcp: cells that are not compared"
+    assert left.caption == f"{NEW} beside sockets-tcp: points that are not compared"
     assert left.rows == ((f"unsound in {NEW}", "2"),)
 
 

@@ -142,7 +142,7 @@ def test_rows_without_a_floor_are_counted_with_all_their_reasons(
             {"conditions": (SimpleNamespace(other_machine=False), SimpleNamespace(other_machine=True))},
             {"Other machines": True},
         ),
-        ({"refused": {"no device": 2, "no room": 1}}, {"3 cells refused": True}),
+        ({"refused": {"no device": 2, "no room": 1}}, {"3 points refused": True}),
     ],
 )
 def test_what_limits_a_comparison(given: dict[str, object], titles: dict[str, bool]) -> None:

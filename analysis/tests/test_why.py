@@ -71,7 +71,7 @@ def test_two_layers(usual: Side) -> None:
 
 def test_on_which_side_of_a_threshold_a_message_is(usual: Side) -> None:
     found = told(between(usual, f"{UCX}, rpc, 8 B", usual, f"{UCX}, rpc, 16KiB"))
-    one = found["protocol", "messages of this cell"]
+    one = found["protocol", "messages of this point"]
     assert (one.first, one.second, one.differs) == ("8 B: short", "16 KiB: longer", True)
     assert not found["protocol", say("versus", "aspects.short_up_to")].differs
 

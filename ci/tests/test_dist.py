@@ -86,6 +86,7 @@ def test_a_release_has_what_runs_and_nothing_of_what_builds(archive: Path) -> No
         "harness/agent/__main__.py",
         "harness/sweeps/default.yml",
         "ci/requirements.lock",
+        "ci/requirements-queries.lock",
     }
     assert [
         name for name in names if "/tests/" in name or name.startswith(("build/obj", ".git", "results/campaigns"))
@@ -129,6 +130,15 @@ def test_a_release_works_wherever_it_is_put(tree: Path) -> None:
     assert "pip could not install them. Without a network: 'pip download -r ci/requirements.lock" in done.stderr
     assert not (moved / ".venv").exists()
     moved.rename(tree)
+
+
+def test_what_a_release_says_is_of_a_release(tree: Path) -> None:
+    """Nothing calls it a checkout, and no command is named that it does not have."""
+    for words in (["doctor"], ["run", "--help"], ["layers"], ["sweeps"], ["query", "SELECT 1"], ["testbed", "status"]):
+        done = cadge(tree, *words)
+        said = done.stdout + done.stderr
+        assert not re.search(r"\bcheckout\b|\bmake (build|setup|dist)\b|(?<!/)\.venv/", said), said
+    assert f"release {tree}" in cadge(tree, "doctor").stdout
 
 
 def test_a_machine_without_a_python_is_told_so(tree: Path, tmp_path: Path) -> None:

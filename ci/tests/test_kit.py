@@ -188,7 +188,7 @@ def job(tmp_path: Path, api: Api) -> Job:
 
 
 def test_a_pull_request_that_is_slower(job: Job, api: Api) -> None:
-    job.begin(8, "--fail-on slower: 1 of 3 cells by 10 % or more")
+    job.begin(8, "--fail-on slower: 1 of 3 points by 10 % or more")
     assert job.run() == 1, job.log
     assert "slower than the base (slower:10%)" in job.log
     asked = [line.split() for line in (job.folder / "asked").read_text().splitlines()]
@@ -204,7 +204,7 @@ def test_a_pull_request_that_is_slower(job: Job, api: Api) -> None:
     ]
     assert {one[2] for one in api.asked} == {"Bearer secret-token"}
     assert "secret-token" not in job.log
-    table = "- --fail-on slower: 1 of 3 cells by 10 % or more\n\n| a table |\n"
+    table = "- --fail-on slower: 1 of 3 points by 10 % or more\n\n| a table |\n"
     assert api.comments[0]["body"] == f"<!-- cadge compare -->\n{table}"
     assert job.summary == job.kept["compare.md"] == table
     assert job.kept["report.html"].startswith("<!doctype html>")

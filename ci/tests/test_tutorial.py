@@ -68,6 +68,6 @@ def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
     (earlier,) = (path.name for path in own.glob("2*Z-*"))
     assert (own / earlier / "report.html").is_file()
     assert "faster" in said[verbs().index("compare")]
-    assert "path" in said[next(at for at, line in enumerate(COMMANDS) if "--cell" in line)]
+    assert "path" in said[next(at for at, line in enumerate(COMMANDS) if "--point" in line)]
     run(measured)
     assert "what the machine did between the campaigns" in run(COMMANDS[-1].replace("EARLIER", earlier))

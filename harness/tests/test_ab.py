@@ -247,9 +247,7 @@ def test_a_driver_of_other_formats_or_patterns_is_refused(checkout: Checkout) ->
     check_build(other, "old", checkout.driver, WORKLOADS, ["rpc"])
     other.write_text(version.replace('"stream"', '"strand"'))
     check_build(other, "old", checkout.driver, WORKLOADS, ["rpc"])
-    with pytest.raises(
-        UnfitError, match=r"old cannot be measured beside this checkout: its driver has no pattern stream"
-    ):
+    with pytest.raises(UnfitError, match=r"old cannot be measured beside this Cadge: its driver has no pattern stream"):
         check_build(other, "old", checkout.driver, WORKLOADS, ["stream"])
     other.write_text(version.replace("result/2", "result/1"))
     with pytest.raises(UnfitError, match=r"its driver writes cadge.result/1"):
@@ -350,6 +348,9 @@ def test_two_settings_are_compared_and_resumed(checkout: Checkout, runner: FakeR
     )
     assert {one["layer"] for one in found["data"]["comparison"]["pairs"]} == {"a-one", "b-two"}
     assert len(found["data"]["comparison"]["pairs"]) == 6
+    campaign = Store(checkout.campaigns).open("last").campaign_id
+    said = cadge("compare", "last:()", "last:(off=all)").out.splitlines()
+    assert said[:2] == [f"- first: {campaign}, default settings", f"- second: {campaign}:(off=all)"]
     wrong = cadge(*argv, "--cc", "gcc")
     assert (wrong.code, "--cc is for two revisions or folders" in wrong.err) == (2, True)
 

@@ -37,7 +37,7 @@ def test_two_campaigns(campaigns: list[str], cadge: Cadge) -> None:
     assert "not paired; the same is within 5 %" in answer.out
     assert "undecided (about 1 more launch)" in answer.out or "same" in answer.out
     markdown = cadge("compare", campaigns[0], campaigns[1], "--format", "markdown")
-    assert "| cell | verdict | change | second / first | first | second |" in markdown.out
+    assert "| point | verdict | change | second / first | first | second |" in markdown.out
     data = json.loads(cadge("compare", campaigns[0], campaigns[1], "--json").out)["data"]
     assert (data["first"], data["second"], data["paired"]) == (campaigns[0], campaigns[1], False)
     assert len(data["pairs"]) > 2
@@ -85,7 +85,7 @@ def test_what_is_the_same_is_listed_only_when_asked_for(checkout: Checkout, cadg
         short, long = cadge(*arguments).out, cadge(*arguments, "--all").out
         assert long.count(ratio) == cells
         assert ratio not in short
-        assert f"{cells} cells the same, listed with --all" in short
+        assert f"{cells} points the same, listed with --all" in short
 
 
 @pytest.mark.long
@@ -126,7 +126,7 @@ def test_exit_codes(campaigns: list[str], cadge: Cadge, checkout: Checkout) -> N
     [after] = [name for one in Store(checkout.campaigns).campaigns() if (name := one.campaign_id) not in campaigns]
     lacking = cadge("compare", before, after, "--fail-on", "missing")
     assert lacking.code == 8
-    assert "cells" in lacking.err
+    assert "points" in lacking.err
     assert cadge("compare", after, before, "--fail-on", "missing").code == 0
 
 
@@ -207,27 +207,27 @@ CELL = "within, poll, rpc, 8 B, round trip"
 def test_a_cell_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
     data = json.loads(cadge("compare", *campaigns, "--json").out)["data"]
     for name in (change["cell"] for change in data["pairs"]):
-        answer = cadge("compare", *campaigns, "--cell", name)
+        answer = cadge("compare", *campaigns, "--point", name)
         assert answer.code == 0, answer.err
         assert answer.out.splitlines()[0] == f"- first: {campaigns[0]}: {name}"
     of_layers = json.loads(cadge("compare", "last:a-one", "last:b-two", "--json").out)["data"]
-    answer = cadge("compare", "last", "last", "--cell", of_layers["pairs"][0]["cell"])
+    answer = cadge("compare", "last", "last", "--point", of_layers["pairs"][0]["cell"])
     assert answer.code == 0, answer.err
     assert [line.split(": ")[2].split(",")[0] for line in answer.out.splitlines()[:2]] == ["a-one", "b-two"]
 
 
 def test_a_cell_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
     assert campaigns
-    answer = cadge("compare", "last:a-one", "last:b-two", "--cell", "RPC,8b, poll,within")
+    answer = cadge("compare", "last:a-one", "last:b-two", "--point", "RPC,8b, poll,within")
     assert answer.code == 0, answer.err
     assert "what differs" in answer.out
     assert f"a-one, {CELL}" in answer.out
     differing, alike = answer.out.split("alike on both sides")
     assert "layer" in differing
     assert "wait mode" in alike
-    markdown = cadge("compare", f"last:a-one, {CELL}", f"last:b-two, {CELL}", "--cell", "", "--format", "markdown")
+    markdown = cadge("compare", f"last:a-one, {CELL}", f"last:b-two, {CELL}", "--point", "", "--format", "markdown")
     assert "| what | layer | a-one | b-two |" in markdown.out
-    data = json.loads(cadge("compare", "last:a-one", "last:b-two", "--cell", CELL, "--json").out)["data"]
+    data = json.loads(cadge("compare", "last:a-one", "last:b-two", "--point", CELL, "--json").out)["data"]
     assert data["paired"]
     assert {"group": "what", "what": "layer", "first": "a-one", "second": "b-two", "differs": True, "ratio": None} in (
         data["aspects"]
@@ -236,26 +236,26 @@ def test_a_cell_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
 
 def test_a_cell_that_is_not_there_shows_those_that_are(campaigns: list[str], cadge: Cadge) -> None:
     """Each of them can be named as it is printed, and a part of a layer's name will do."""
-    answer = cadge("compare", "last:one", "last:b-two", "--cell", "within, poll, rpc, 9 B")
+    answer = cadge("compare", "last:one", "last:b-two", "--cell", "within, poll, rpc, 9 B")  # its older name
     shown = [line.strip() for line in answer.err.splitlines()[1:]]
     assert answer.code == 5
     assert 0 < len(shown) <= 8
     assert shown[0].startswith("a-one, within, poll, rpc, ")
     for name in shown:
-        assert cadge("compare", "last", "last", "--cell", name).code == 0, name
-    assert cadge("compare", "last:one", "last:two", "--cell", CELL).code == 0
+        assert cadge("compare", "last", "last", "--point", name).code == 0, name
+    assert cadge("compare", "last:one", "last:two", "--point", CELL).code == 0
     assert campaigns
 
 
 def test_wrong_cells(campaigns: list[str], cadge: Cadge) -> None:
     assert campaigns
     for arguments, code, said in (
-        (("last", "last", "--cell", "rpc, 8 B"), 2, "; name one"),
-        (("last", "last", "--cell", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
-        (("last:a-one", "last:b-two", "--cell", "b-two"), 5, "has no cell 'a-one, b-two'"),
-        (("last", "last", "--cell", ""), 2, "cells called 'nothing'"),
-        (("last:a-one", "20200101T000000Z-00000000", "--cell", CELL), 5, "20200101T000000Z-00000000"),
-        (("last:a-one", "last:b-two", "--cell", CELL, "--margin", "much"), 2, "a share is written like"),
+        (("last", "last", "--point", "rpc, 8 B"), 2, "; name one"),
+        (("last", "last", "--point", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
+        (("last:a-one", "last:b-two", "--point", "b-two"), 5, "has no point 'a-one, b-two'"),
+        (("last", "last", "--point", ""), 2, "points called 'nothing'"),
+        (("last:a-one", "20200101T000000Z-00000000", "--point", CELL), 5, "20200101T000000Z-00000000"),
+        (("last:a-one", "last:b-two", "--point", CELL, "--margin", "much"), 2, "a share is written like"),
     ):
         answer = cadge("compare", *arguments)
         assert answer.code == code, answer.err
@@ -270,17 +270,17 @@ nothing differed in the conditions that are known
 
 paired by round; the same is within 5 %
 
-cell                                                  verdict                               second / first  first    second
+point                                                 verdict                               second / first  first    second
 ----------------------------------------------------  ------------------------------------  --------------  -------  -------
 a-one > b-two, between, poll, rpc, 4 KiB, round trip  undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 a-one > b-two, between, poll, rpc, 8 B, round trip    undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 a-one > b-two, within, poll, rpc, 4 KiB, round trip   undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 a-one > b-two, within, poll, rpc, 8 B, round trip     undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 
-- 4 cells: 4 undecided; on average at most 5 % of the findings are false (Benjamini and Hochberg,
-  over all cells)
+- 4 points: 4 undecided; on average at most 5 % of the findings are false (Benjamini and Hochberg,
+  over all points)
 - Verdicts hold for these launches of 1 boot.
-- a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
+- a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 points, not judged
 """  # noqa: E501
 
 CELLS = """\
@@ -289,7 +289,7 @@ CELLS = """\
 
 second / first: 1.000 [1.000, 1.000], which covers 75 %; paired by round, 3 rounds
 
-this is one cell alone; cadge compare judges it among all
+this is one point alone; cadge compare judges it among all
 
 [what differs]
 of    what   first  second
@@ -308,4 +308,4 @@ def test_golden(campaigns: list[str], cadge: Cadge) -> None:
         return text.translate({0xB5: "u", 0x2192: ">", 0x202F: " "})
 
     assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two") == LAYERS
-    assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two", "--cell", CELL).startswith(CELLS)
+    assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two", "--point", CELL).startswith(CELLS)

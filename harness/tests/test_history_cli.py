@@ -78,4 +78,4 @@ def test_campaigns_without_a_common_cell_have_no_history(
     newest = Store(checkout.campaigns).open("last").campaign_id
     answer = cadge("history", campaigns[0], newest)
     assert answer.code == 5
-    assert "no two of 2 campaigns have a comparable cell" in answer.err
+    assert "no two of 2 campaigns have a comparable point" in answer.err

@@ -1405,7 +1405,7 @@ def test_what_this_user_may_not_open_is_refused_where_the_hosts_are_this_machine
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     context = read_description(answer).contexts["between", "poll"]
     assert isinstance(context, Refusal)
-    assert "sudo .venv/bin/cadge run" in context.reason
+    assert "run cadge with sudo" in context.reason
 
 
 def cluster(*users: str, **more: object) -> Testbed:

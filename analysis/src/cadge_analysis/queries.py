@@ -8,6 +8,8 @@ extension that would have to be brought. Tables are made in memory, and only tho
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 import tempfile
 import threading
 import time
@@ -30,7 +32,8 @@ say = partial(messages.say, "general")
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-INSTALL = ".venv/bin/python -m pip install --require-hashes -r ci/requirements-queries.lock"
+LOCK = Path(__file__).resolve().parents[3] / "ci" / "requirements-queries.lock"
+"""In a checkout and in a release; an installed package has none."""
 _TYPES = {"text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "2GB",
@@ -61,7 +64,9 @@ def _connected() -> DuckDBPyConnection:
     try:
         import duckdb  # the extra
     except ImportError as error:
-        raise ExtraMissingError(say("queries.no_duckdb", install=INSTALL)) from error
+        what = ("--require-hashes", "-r", str(LOCK)) if LOCK.is_file() else ("cadge[queries]",)
+        install = shlex.join((sys.executable, "-m", "pip", "install", *what))
+        raise ExtraMissingError(say("queries.no_duckdb", install=install)) from error
     return duckdb.connect(":memory:", config=_CONFIG)
 
 

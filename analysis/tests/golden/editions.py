@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from markupsafe import Markup
 
 from cadge_analysis.blocks.lines import FlatTable, lines_of_page
-from cadge_analysis.blocks.model import CHOSEN, ONSCREEN, Column, PageDocument, Span, Text
+from cadge_analysis.blocks.model import CHOSEN, DRAWN, ONSCREEN, Column, PageDocument, Span, Text
 from cadge_analysis.blocks.plain import harmless, wrapped
 from cadge_analysis.blocks.text import CELL_SHARE, WIDE
 
@@ -36,10 +36,11 @@ NEVER = {
 """Fields that no reader reads in any edition, and why."""
 IN_HTML_ALONE = {
     **dict.fromkeys(
-        ("Figure.keys", "Figure.small_title", "Figure.small", "PanelFigure.key", "PanelFigure.keys"), _DRAWN
+        ("Figure.keys", "Figure.drawn", "Figure.small_title", "Figure.small", "PanelFigure.key", "PanelFigure.keys"),
+        _DRAWN,
     ),
     "Chooser.keys": _DRAWN,
-    **dict.fromkeys(("StackedFigure.parts", "StackedFigure.label"), _DRAWN),
+    **dict.fromkeys(("StackedFigure.parts", "StackedFigure.label", "StackedFigure.caption"), _DRAWN),
     **dict.fromkeys(("PageDocument.kicker", "PageDocument.sections"), _LINKED),
     **dict.fromkeys(("Table.label", "Region.label", "Command.label", "Reply.spoken"), "for who hears the page"),
     "PageDocument.carried": "an edition carries nothing for programs",
@@ -74,7 +75,7 @@ def _texts(node: object, without: Mapping[str, str], *, is_html: bool, field: st
         for one in node:
             yield from _texts(one, without, is_html=is_html, field=field)
     elif is_dataclass(node):
-        if isinstance(node, Text | Span) and ONSCREEN in node.role.split() and not is_html:
+        if isinstance(node, Text | Span) and {ONSCREEN, DRAWN} & {*node.role.split()} and not is_html:
             return
         for one in fields(node):
             name = f"{type(node).__name__}.{one.name}"

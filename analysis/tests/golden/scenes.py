@@ -197,7 +197,7 @@ def pairs_of_hosts(folder: Path) -> Outputs:
     )  # fmt: skip
     data = read(synthetic.make(folder, options))
     testbed = data.meta.testbed.model_copy(update={"hosts": HOSTS})
-    plan = data.plan.model_copy(update={"title": "Hosts or links that are slower than the others"})
+    plan = data.plan.model_copy(update={"sweep": data.plan.sweep | {"title": "Hosts or links that are slower"}})
     data = replace(data, meta=data.meta.model_copy(update={"testbed": testbed}), plan=plan)
     found = matrices(data)
     values = "\n".join(f"{one.values}\n{one.means}\n{one.missing}" for one in found)

@@ -54,8 +54,8 @@ GROUPS = {
     },
     "Read": {
         "report": "Make the report of a campaign.",
-        "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts; or two cells side by side.",
-        "history": "Show campaigns over time, cell by cell, and where they changed.",
+        "compare": "Compare two campaigns, or two layers, point by point, with verdicts; or two points side by side.",
+        "history": "Show campaigns over time, point by point, and where they changed.",
         "study": "Compare a campaign with the published figures of a paper; or list what papers claimed.",
         "query": "Ask a question in SQL over many campaigns.",
     },

@@ -298,7 +298,7 @@ results_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     envvar="CADGE_RESULTS",
     callback=_absolute,
-    help="Folder of campaigns (default: results/campaigns of the checkout).",
+    help="Folder of campaigns (default: results/campaigns in the folder of Cadge).",
 )
 hosts_options = gathered("how", MeasureOptions, testbed_options, _tune_option, queue_option, results_option)
 """Say where and how to measure, and where that goes."""

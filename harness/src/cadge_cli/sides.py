@@ -54,6 +54,7 @@ def two_sides(results: Path | None, first: str, second: str, *, lean: bool) -> t
 
 
 def _side(campaigns: Campaigns, text: str, *, lean: bool) -> Side:
+    from cadge_analysis.versus.sides import variant_title
     from cadge_harness.plan.catalogue import no_layer
 
     campaign, colon, layer = text.partition(":")
@@ -67,7 +68,10 @@ def _side(campaigns: Campaigns, text: str, *, lean: bool) -> Side:
     if is_variant(layer):
         there = sorted({one for label in known if (one := variant_of(label, layer))})
         if layer not in there:
-            raise UsageError(say("compare.no_variant", campaign_id=whole.name, variant=layer, there=there))
+            titles = [*map(variant_title, there)]
+            raise UsageError(
+                say("compare.no_variant", campaign_id=whole.name, variant=variant_title(layer), there=titles)
+            )
         return replace(whole, name=f"{whole.name}:{layer}{f' {AGAIN}' * again}", variant=layer)
     if layer not in known:
         raise UsageError(f"campaign {whole.name}: {no_layer(layer, known)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge compare --cell`: two cells side by side, what differs first."""
+"""`cadge compare --point`: two points side by side, what differs first."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cadge_harness.errors import UnfitError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout of Cadge."""
+    """A checkout of Cadge, or an unpacked release."""
 
     root: Path
 
@@ -23,6 +23,11 @@ class Checkout:
     def is_release(self) -> bool:
         """Whether this is an unpacked release (ci/dist), which has no sources of C code."""
         return (self.root / "RELEASE").is_file()
+
+    @property
+    def what(self) -> str:
+        """What people call it."""
+        return "release" if self.is_release else "checkout"
 
     @property
     def to_build(self) -> str:
@@ -99,14 +104,14 @@ def find_checkout() -> Checkout:
     if stated:
         root = Path(stated)
         if not _is_checkout(root):
-            raise UsageError(f"CADGE_ROOT={stated} is not a checkout of Cadge: it has no layers/include/cadge/layer.h")
+            raise UsageError(f"CADGE_ROOT={stated} is no folder of Cadge: it has no layers/include/cadge/layer.h")
         return Checkout(root.resolve())
     root = Path(__file__).resolve().parents[3]
     if _is_checkout(root):
         return Checkout(root)
     raise UnfitError(
-        f"the checkout that this cadge was installed from is not at {root} any more; run make setup in the checkout "
-        "again, of a release its bin/cadge, or set CADGE_ROOT"
+        f"this cadge was installed from {root}, and Cadge is not there any more; in a checkout run make setup again, "
+        "in a release its bin/cadge, or set CADGE_ROOT"
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocks as lines of an edition without pictures: headings, sentences, lists, commands and tables of plain text.
 
-A figure is told by its caption and its numbers. A section and a fold are what they hold, below a heading.
+A figure is its caption and its numbers: without numbers it is left out, and so is what its lines and colours mean. A
+section and a fold are what they hold, below a heading.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from cadge_analysis import messages
 from cadge_analysis.blocks import bars
 from cadge_analysis.blocks.model import (
     CHOSEN,
+    DRAWN,
     GIST,
     ONSCREEN,
     Block,
@@ -35,6 +37,7 @@ from cadge_analysis.blocks.model import (
     Remarks,
     Reply,
     Span,
+    StackedFigure,
     Table,
     TableCell,
     TableLine,
@@ -111,7 +114,7 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield _matrix(block)
             case Picture():
                 yield from _panels(block)
-            case Figure() | PanelFigure():
+            case Figure() | PanelFigure() if block.table.rows:
                 yield Heading(3, block.title)
                 yield Paragraph(block.caption.replace(CHOSEN, "") if isinstance(block, Figure) else block.note)
                 yield FlatTable("", block.table.columns, block.table.rows)
@@ -124,10 +127,8 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield Heading(inner, _span_text(one for one in block.summary if one.role != GIST))
                 yield Paragraph(_span_text(one for one in block.summary if one.role == GIST))
                 yield from lines_of(block.blocks, inner)
-            case Chooser():
-                pass
-            case _:
-                yield Paragraph(block.caption)
+            case Figure() | PanelFigure() | StackedFigure() | Chooser():
+                pass  # a picture alone: its numbers are in a table beside it, or nowhere
 
 
 def lines_of_page(page: PageDocument) -> Iterator[Lines]:
@@ -168,7 +169,7 @@ def _panels(picture: Picture) -> Iterator[Lines]:
 
 
 def _span_text(spans: Iterable[Span]) -> str:
-    return "".join(one.text for one in spans if one.role != ONSCREEN).strip()
+    return "".join(one.text for one in spans if one.role not in (ONSCREEN, DRAWN)).strip()
 
 
 def _item(one: Item) -> str:

@@ -271,7 +271,10 @@ NOTHING = Markup()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, how to read it, small charts with what lies behind them all, and its data."""
+    """A chart, how to read it, small charts with what lies behind them all, and its data.
+
+    drawn: what lines, marks and colours mean, which editions without pictures leave out.
+    """
 
     name: str
     title: str
@@ -279,6 +282,7 @@ class Figure:
     caption: str
     keys: tuple[Key, ...]
     table: DataTable
+    drawn: str = ""
     small_title: str = ""
     back: Markup = NOTHING
     small: tuple[SmallPicture, ...] = ()
@@ -394,6 +398,8 @@ GIST = "dim"
 """Of a fold's line: in short what is below it."""
 ONSCREEN = "onscreen"
 """A word of the role of what a reader of the page on a screen alone needs: neither paper nor editions have it."""
+DRAWN = "drawn"
+"""A word of the role of what lines, marks and colours mean: editions without pictures do not have it."""
 CHOSEN = f" {say('figures.chosen')}"
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 

@@ -59,7 +59,7 @@ from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Change, Exclusion, Fate, SideComparison
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.conditions import HARMLESS, Difference, merged
-from cadge_analysis.versus.sides import Side
+from cadge_analysis.versus.sides import Side, side_title, variant_title
 
 say = partial(messages.say, "beside")
 
@@ -82,8 +82,10 @@ FATES = {
 
 def _title(found: SideComparison) -> str:
     """Return who is held against whom; of two layers of one campaign their names, as the campaign's stands below."""
-    (one, first), (other, second) = (side.partition(":")[::2] for side in (found.first, found.second))
-    return f"{second} against {first}" if one == other and first and second else f"{found.second} against {found.first}"
+    sides = found.first, found.second
+    (one, first), (other, second) = (side.partition(":")[::2] for side in sides)
+    titles = map(variant_title, (first, second)) if one == other and first and second else map(side_title, sides)
+    return "{1} against {0}".format(*titles)
 
 
 def page(found: SideComparison, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> PageDocument:
@@ -123,7 +125,7 @@ def _sections(
     facts = (
         block
         for side in _distinct(*sides)
-        for block in (Heading(3, side.name), Facts(provenance.campaign_facts(side.data)))
+        for block in (Heading(3, side_title(side.name)), Facts(provenance.campaign_facts(side.data)))
     )
     again = (plain(say("again")), Command(command, label="Command"))
     yield Region(id="provenance", title="Provenance", blocks=(*facts, *again))
@@ -144,13 +146,13 @@ def _looks(found: SideComparison, first: Side, second: Side) -> dict[str, Identi
 
 def _deck(found: SideComparison, first: Side, second: Side) -> str:
     when = [
-        f"{side.name}: {units.day(made)}, {units.clock_time(made)} UTC, "
+        f"{side_title(side.name)}: {units.day(made)}, {units.clock_time(made)} UTC, "
         f"{units.count_of(side.data.rounds, 'launch', 'launches')} of each"
         for side in _distinct(first, second)
         for made in (provenance.moment(side.data.meta.created_utc),)
     ]
     how = "paired by round" if found.paired else say("beside.not_paired")
-    return f"{units.count_of(len(found.changes), 'cell')} compared, {how}. {'; '.join(when)}."
+    return f"{units.count_of(len(found.changes), 'point')} compared, {how}. {'; '.join(when)}."
 
 
 def _command(found: SideComparison, vary: Sequence[str]) -> str:
@@ -174,7 +176,7 @@ def _remarks(found: SideComparison) -> Iterator[Remark]:
         text = say("beside.machines_asked") if found.across_hosts else say("beside.machines_not_asked")
         yield Remark(serious=True, title="Other machines", text=text)
     if found.refused:
-        cells = units.count_of(sum(found.refused.values()), "cell")
+        cells = units.count_of(sum(found.refused.values()), "point")
         yield Remark(serious=True, title=f"{cells} refused", text=f"{_first_reasons(found.refused)}.")
     if found.withheld:
         yield Remark(serious=True, title="Verdicts are withheld", text=f"{_sentence(found.withheld)}.")
@@ -258,12 +260,12 @@ def _changes(found: SideComparison, looks: Mapping[str, Identity]) -> Iterator[B
         for of in by_key(changed, lambda one: one.mode).values():
             case = of[0].case
             title = f"{words.pattern(case)}, {mode_of(case)}"
-            yield _folded(title, f"{units.count_of(len(of), 'cell')} changed", of, looks)
+            yield _folded(title, f"{units.count_of(len(of), 'point')} changed", of, looks)
     undecided = [one for one in found.changes if one.judged.verdict is Verdict.UNKNOWN]
     if undecided:
         more = len(undecided) - UNDECIDED_MOST
         left = say("beside.undecided_first", n=UNDECIDED_MOST) if more > 0 else ""
-        gist = f"{units.count_of(len(undecided), 'cell')}{left}"
+        gist = f"{units.count_of(len(undecided), 'point')}{left}"
         yield _folded(say("beside.undecided_title"), gist, undecided[:UNDECIDED_MOST], looks)
 
 
@@ -272,14 +274,14 @@ def _folded(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str
 
 
 def _change_table(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str, Identity]) -> Table:
-    heads = ("verdict", "series", "cell", "first", "second", "change", "launches", "adjusted p")
+    heads = ("verdict", "series", "point", "first", "second", "change", "launches", say("beside.p_of"))
     return plain_table(title, heads, (_line(one, looks) for one in changes), "plain changes", gist)
 
 
 def _gist(found: SideComparison) -> str:
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     within = units.percent(found.margin, 0)
-    said = [f"{units.count_of(same, 'cell')} the same within {within}"] if same else []
+    said = [f"{units.count_of(same, 'point')} the same within {within}"] if same else []
     said += [say("beside.undecided", unknown=unknown)] if unknown else []
     return f"Not listed here: {units.listing(said)}." if said else ""
 
@@ -340,7 +342,7 @@ def _counts(found: SideComparison) -> Iterator[Table]:
         case = of[0].case
         rows.append((words.pattern(case), mode_of(case), units.grouped(len(of)), *(f"{tally[one]}" for one in order)))
     heads = tuple(f"{SIGNS[one]} {one.word}" for one in order)
-    yield plain_table("Cells by verdict", ("pattern", "where", "compared", *heads), rows)
+    yield plain_table("Points by verdict", ("pattern", "where", "compared", *heads), rows)
 
 
 # ---- notes, fates, means, method ----
@@ -363,9 +365,9 @@ def _fates(left: Sequence[Exclusion]) -> Iterator[Fold]:
         of = [one for one in left if one.fate is fate]
         if of:
             more = len(of) - FATES_MOST
-            name = f"{title}: {units.count_of(len(of), 'cell')}"
+            name = f"{title}: {units.count_of(len(of), 'point')}"
             lines = (TableLine(cells=(row_name(one.name), words_cell(one.why))) for one in of[:FATES_MOST])
-            table = replace(plain_table(name, ("cell", "why"), lines), caption=())
+            table = replace(plain_table(name, ("point", "why"), lines), caption=())
             text = say("beside.more_cells", more=more)
             rest = (plain(text, "dim"),) if more > 0 else ()
             yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=serious)
@@ -384,7 +386,7 @@ def _means(found: SideComparison) -> Iterator[Table]:
     )
     title = say("beside.means_title")
     if rows:
-        yield plain_table(title, ("series", "of", "better", "cells", "mean"), rows)
+        yield plain_table(title, ("series", "of", "better", "points", "mean"), rows)
 
 
 def _method(found: SideComparison) -> tuple[Fact, ...]:
@@ -396,7 +398,7 @@ def _method(found: SideComparison) -> tuple[Fact, ...]:
             "Ratio": say("beside.ratio"),
             "Pairs" if is_of_pairs else "Change": paired if is_of_pairs else say("beside.change"),
             "Verdict": say("beside.verdict", margin=found.margin, error=ERROR),
-            "p": say("beside.p"),
+            "p of no difference": say("beside.p", error=ERROR),
             "Epochs" if found.is_over_epochs else "Launches": say(
                 "beside.epochs" if found.is_over_epochs else "beside.launches"
             ),

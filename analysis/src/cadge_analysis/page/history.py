@@ -116,7 +116,7 @@ def _spread(course: Course) -> float:
 
 def _deck(found: History) -> str:
     first, last = (provenance.moment(found.campaigns[at].data.meta.created_utc) for at in (0, -1))
-    cells = units.count_of(len(found.courses), "cell")
+    cells = units.count_of(len(found.courses), "point")
     return say("history.several", cells=cells, first=units.day(first), last=units.day(last))
 
 
@@ -151,7 +151,7 @@ def _remarks(found: History) -> Iterator[Remark]:
 def _findings(found: History) -> Iterator[Item]:
     by_campaign: Counter[int] = Counter(turn.at for one in found.changed for turn in one.turns)
     if not by_campaign:
-        about = units.count_of(found.testable, "cell that has", "cells that have")
+        about = units.count_of(found.testable, "point that has", "points that have")
         head = say("history.none_in_enough", about=about) if found.testable else say("history.nothing_known")
         yield Item(kind="none", spans=(Span(f"{head}.", strong=True),))
     for at, often in sorted(by_campaign.items(), reverse=True):
@@ -171,7 +171,7 @@ def _at_campaign(found: History, at: int, often: int) -> Item:
     )
     spans = [
         Span(f"From {called(found, at)} on", strong=True),
-        Span(f" {units.count_of(often, 'cell')} changed, {ways}: "),
+        Span(f" {units.count_of(often, 'point')} changed, {ways}: "),
     ]
     named = sorted(here, key=lambda pair: -abs(log(pair[1].ratio)))[:NAMED_MOST]
     spans.append(Span("; ".join(f"{one.name} {units.times(turn.ratio)} ({way(one, turn)})" for one, turn in named)))
@@ -293,7 +293,7 @@ def _changes(found: History) -> tuple[Table, ...]:
         for one, turn, said in change_rows(found)
     )
     heads = (
-        "cell",
+        "point",
         "from campaign",
         "after / before",
         "which is",
@@ -326,11 +326,11 @@ def _campaigns(found: History) -> Iterator[Block]:
         )
         for at, side in enumerate(found.campaigns, 1)
     )
-    heads = ("number", "campaign", "made", "sweep", "cadge", "launches of each", "cells with a number")
+    heads = ("number", "campaign", "made", "sweep", "cadge", "launches of each", "points with a number")
     yield plain_table("Campaigns", heads, rows)
     gaps = tuple((one.series, units.grouped(one.cells), _ranges([at + 1 for at in one.at])) for one in found.gaps)
     if gaps:
-        yield plain_table(say("history.some_campaigns_title"), ("layer", "cells", "in campaigns"), gaps)
+        yield plain_table(say("history.some_campaigns_title"), ("layer", "points", "in campaigns"), gaps)
     left = tuple((why, units.grouped(often)) for why, often in found.left.items())
     if left:
         title = say("history.not_comparable_title")

@@ -66,9 +66,9 @@ def sentence(found: SideComparison, *, date: str) -> str:
     else:
         parts = [_change(one) for one in moved[:CHANGES_NAMED]]
         if left := len(moved) - CHANGES_NAMED:
-            parts += [f"{units.count_of(left, 'more cell')} changed"] if left > 0 else []
-        parts += [f"{units.count_of(same, 'cell')} the same within {units.percent(found.margin, 0)}"] if same else []
-        parts += [f"{units.count_of(undecided, 'cell')} undecided"] if undecided else []
+            parts += [f"{units.count_of(left, 'more point')} changed"] if left > 0 else []
+        parts += [f"{units.count_of(same, 'point')} the same within {units.percent(found.margin, 0)}"] if same else []
+        parts += [f"{units.count_of(undecided, 'point')} undecided"] if undecided else []
         said = "; ".join(parts)
     return f"{head}{said}{_conditions(found)}."
 

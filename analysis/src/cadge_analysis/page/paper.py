@@ -62,7 +62,8 @@ def files(page: PageDocument, kind: Kind, figures: tuple[PaperFigure, ...]) -> I
         figure = one.figure
         yield f"{figure.name}.{kind}", picture(alone(figure.svg), kind)
         yield f"{figure.name}.csv", _numbers(figure)
-        caption = f"{figure.caption.replace(CHOSEN, '')} Numbers: {figure.name}.csv."
+        read = f"{figure.caption} {figure.drawn}".replace(CHOSEN, "").strip()
+        caption = f"{read} Numbers: {figure.name}.csv."
         listed += ["", f"## {figure.name}.{kind}", "", f"**{escaped(one.title)}**", "", escaped(caption)]
     yield LIST, ("\n".join(listed) + "\n").encode()
 

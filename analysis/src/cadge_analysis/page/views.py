@@ -21,6 +21,7 @@ from cadge_analysis.blocks.model import (
     Region,
     Remark,
     Sheet,
+    Span,
     Table,
 )
 from cadge_analysis.cells.build import CellRow, judged_cells
@@ -123,7 +124,7 @@ def _figures(
     yield cpu_figure(rows, source, name=f"{anchor}-processors")
 
 
-def _charts(source: FieldSource) -> tuple[tuple[Figure, ...], str]:
+def _charts(source: FieldSource) -> tuple[tuple[Figure, ...], tuple[Span, ...]]:
     """Return the charts of what the first screen asks, along their axes, and how they are to be read."""
     comparison = source.comparison
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -205,7 +206,7 @@ class JudgedCampaign:
     loads: Loads
     shown: Mapping[str, CellRow]
     charts: tuple[Figure, ...] = ()
-    charts_caption: str = ""
+    charts_caption: tuple[Span, ...] = ()
 
     @property
     def keys(self) -> Mapping[Series, Key]:
@@ -219,7 +220,7 @@ def judged_campaign(comparison: Comparison) -> JudgedCampaign:
     comparison, data = cells.comparison, comparison.data
     source = figure_source(data)
     field = FieldSource(comparison=comparison, verdicts=cells.verdicts, figures=source)
-    charts, caption = _charts(field) if not data.is_reported else ((), "")
+    charts, caption = _charts(field) if not data.is_reported else ((), ())
     return JudgedCampaign(
         comparison=comparison,
         verdicts=cells.verdicts,

@@ -213,7 +213,7 @@ def spoken(found: PooledRates) -> tuple[tuple[str, bool, str], ...]:
         (
             say("pooled.enough", cells=CELLS_LEAST, campaigns=CAMPAIGNS_LEAST),
             found.enough,
-            f"{units.grouped(of_all.cells)} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
+            f"{units.grouped(of_all.cells)} points of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
         ),
         (
             say("pooled.within_band", band=_band_sentence(of_all)),

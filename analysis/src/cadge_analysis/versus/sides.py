@@ -5,16 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
+from cadge_analysis import messages
 from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers, Numbers, read_lean
 from cadge_results import Campaign
-from cadge_results.plugins.build import on_variant, without_variant
+from cadge_results.plugins.build import NO_SETTINGS, on_variant, without_variant
+
+say = partial(messages.say, "versus")
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
+
+
+def variant_title(variant: str) -> str:
+    """Return what people call a variant: `()` says nothing to them."""
+    return say("sides.default") if variant == NO_SETTINGS else variant
+
+
+def side_title(name: str) -> str:
+    """Return what people call a side, CAMPAIGN[:LAYER|:VARIANT]."""
+    campaign, _, part = name.partition(":")
+    more = part.removeprefix(NO_SETTINGS)
+    return f"{campaign}, {variant_title(NO_SETTINGS)}{more}" if part != more else name
 
 
 @dataclass(frozen=True)

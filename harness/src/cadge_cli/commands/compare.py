@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge compare`: two campaigns, or two series, cell by cell, with verdicts; with --cell two cells side by side."""
+"""`cadge compare`: two campaigns, or two series, point by point; with --point two points side by side."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing that --fail-on names was found\n"
-    "  2  an option or a side is wrong, or several cells have that name\n"
-    "  5  nothing can be compared, with the reasons; no such campaign or cell;\n"
+    "  2  an option or a side is wrong, or several points have that name\n"
+    "  5  nothing can be compared, with the reasons; no such campaign or point;\n"
     "     --fail-on slower or faster has no answer: verdicts are withheld,\n"
     "     or launches are too few\n"
     "  8  --fail-on found what it names"
@@ -42,7 +42,7 @@ LISTED_MOST = 60
 """So many cells stand in the table; the page and --json have all, and so has --all."""
 NAMED_MOST = 3
 MEANS_MOST = 12
-HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "launches without a number", "not compared")
+HEADS = ("point", "verdict", "change", "second / first", "first", "second", "launches without a number", "not compared")
 
 
 margin_option = click.option(
@@ -56,7 +56,7 @@ fail_on_option = click.option(
     "--fail-on",
     multiple=True,
     metavar="WHAT",
-    help="Exit with 8 if a cell is slower or faster (slower:5%: by 5 % or more), undecided, refused or missing "
+    help="Exit with 8 if a point is slower or faster (slower:5%: by 5 % or more), undecided, refused or missing "
     "in the second. Exit with 5 if verdicts are withheld.",
 )
 
@@ -76,17 +76,19 @@ class FailOn:
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5%\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown -o out.md\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --format html -o compare.html\n"
-    + '  cadge compare last:am-ucx last:fm-ucx --cell "within, poll, rpc, 8 B"\n'
-    + '  cadge compare 20261121T013042Z-1f3a9c2e last --cell "am-ucx, rpc, 8 B"\n'
-    + '  cadge compare last:8B last:4KiB --cell "am-ucx, within, poll, rpc"'
+    + '  cadge compare last:am-ucx last:fm-ucx --point "within, poll, rpc, 8 B"\n'
+    + '  cadge compare 20261121T013042Z-1f3a9c2e last --point "am-ucx, rpc, 8 B"\n'
+    + '  cadge compare last:8B last:4KiB --point "am-ucx, within, poll, rpc"'
     + EXIT_CODES
 )
 @click.argument("first", metavar="CAMPAIGN[:LAYER|:@BUILD|:(SETTING)]")
 @click.argument("second", metavar="CAMPAIGN[:LAYER|:@BUILD|:(SETTING)]")
 @click.option(
+    "--point",
     "--cell",
-    metavar="CELL",
-    help="Show this cell of both, side by side: path, protocol, copies, settings, versions, costs, machine.",
+    "cell",
+    metavar="POINT",
+    help="Show this point of both, side by side: path, protocol, copies, settings, versions, costs, machine.",
 )
 @margin_option
 @fail_on_option
@@ -98,7 +100,7 @@ class FailOn:
     help="With --format html: a condition that differs on purpose, or the beginning of its name, e.g. library or "
     '"library (am-ucx".',
 )
-@click.option("--all", "everything", is_flag=True, help="List every cell, also those that are the same.")
+@click.option("--all", "everything", is_flag=True, help="List every point, also those that are the same.")
 @click.option("--format", "kind", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @out_option(text="File instead of stdout.")
 @results_option
@@ -125,23 +127,23 @@ def compare(
     Cadge compares layers of one campaign round by round. Between campaigns the machine drifts. Cadge removes the change
     that all series share, floors included, and widens intervals by how much series differ in it. With fewer than five
     common series, the self-test of this machine gives that width. If layers moved and floors did not, Cadge says so and
-    does not call it drift. Verdicts are corrected for the number of cells.
+    does not call it drift. Verdicts are corrected for the number of points.
 
-    Cadge refuses to compare cells of different machines, of processes placed differently, or of patterns that changed
+    Cadge refuses to compare points of different machines, of processes placed differently, or of patterns that changed
     what they measure. It gives the reason.
 
-    With --cell it gives no verdict. It prints two cells side by side, differences first. Name CELL as this command
+    With --point it gives no verdict. It prints two points side by side, differences first. Name POINT as this command
     prints it: layer, place, wait mode, pattern, workload, separated by commas, in any order, as many as needed.
     NAME=VALUE gives a parameter. If the sides differ in one of these, add it to the campaign, as in last:4KiB.
 
-    --format html writes one file that works offline: conditions, changes, ratios against size, tails, and cells that
+    --format html writes one file that works offline: conditions, changes, ratios against size, tails, and points that
     only one side has.
     """
     from cadge_analysis.versus.against import against
     from cadge_analysis.versus.as_data import document
 
     if cell is not None:
-        refuse_others(("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --cell")
+        refuse_others(("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --point")
         if kind == "html":
             raise UsageError(say("compare.cell_formats"))
         return _side_by_side(output, results, (first, second, cell), margin_of(margin), kind, out)
@@ -175,7 +177,7 @@ def code_of(found: SideComparison, wanted: Sequence[FailOn], output: Output) -> 
     for one in failed:
         limit = f" by {100 * one.share:.3g} % or more" if one.share else ""
         of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
-        output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
+        output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} points{limit}")
     if failed:
         return EXIT_CHANGED
     unanswered = [one.kind for one in wanted if one.kind in VERDICTS] if found.silent else []
@@ -233,8 +235,9 @@ def _holds(what: FailOn, found: SideComparison) -> int:
 def blocks_of(found: SideComparison, *, everything: bool) -> Iterator[Block]:
     """Yield a comparison for people."""
     from cadge_analysis.blocks.make import listed, plain, plain_table
+    from cadge_analysis.versus.sides import side_title
 
-    yield listed((f"first: {found.first}", f"second: {found.second}"))
+    yield listed((f"first: {side_title(found.first)}", f"second: {side_title(found.second)}"))
     yield from _about(found, everything=everything)
     if found.changes or (everything and found.left):
         heads, rows, more = _changes(found, everything=everything)
@@ -260,7 +263,7 @@ def _about(found: SideComparison, *, everything: bool) -> Iterator[Block]:
     if found.drift_is_unknown:
         yield plain(unknown(has_usual=bool(found.usual)))
     left = (
-        f"{units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
+        f"{units.count_of(count, 'point')} {title}: {why} ({_named(found, why)})"
         for title, counts in (("refused", found.refused), ("left out", found.missing))
         for why, count in counts.items()
     )
@@ -298,8 +301,8 @@ def _changes(found: SideComparison, *, everything: bool) -> tuple[tuple[str, ...
     left = [_row_of_left(one) for one in found.left] if everything else []
     left_out |= set() if left else {len(HEADS) - 1}
     same, more = len(found.changes) - len(listed), len(listed) - len(shown)
-    said = [f"{units.count_of(same, 'cell')} the same"] if same else []
-    said += [f"{units.count_of(more, 'cell')} more"] if more else []
+    said = [f"{units.count_of(same, 'point')} the same"] if same else []
+    said += [f"{units.count_of(more, 'point')} more"] if more else []
     heads, *rows = [
         tuple(text for at, text in enumerate(row) if at not in left_out) for row in (HEADS, *map(_row, shown), *left)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge history`: campaigns over time, cell by cell, with the changes that are found in them."""
+"""`cadge history`: campaigns over time, point by point, with the changes that are found in them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  answered, with or without changes\n"
     "  2  an option is wrong\n"
-    "  5  there are fewer than two campaigns, or no two have a comparable cell"
+    "  5  there are fewer than two campaigns, or no two have a comparable point"
 )
 LISTED_MOST = 60
-HEADS = ("cell", "after / before", "from campaign", "before", "after", "p", "what else changed there")
+HEADS = ("point", "after / before", "from campaign", "before", "after", "p", "what else changed there")
 
 
 @click.command(
@@ -54,9 +54,9 @@ def history(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Show each cell over several campaigns, or over all of them, and where it changed.
+    """Show each point over several campaigns, or over all of them, and where it changed.
 
-    Campaigns are ordered by time. Each gives a cell one value, its median. E-divisive with a permutation test of 1 %
+    Campaigns are ordered by time. Each gives a point one value, its median. E-divisive with a permutation test of 1 %
     finds changes, from ten campaigns on. Floors show the machine itself: if they changed too, a change may be the
     machine's. Changes of versions, paths, links and settings are listed as events. Values of other machines, or of
     processes placed differently, are left out and listed.
@@ -115,7 +115,7 @@ def _page(found: History) -> str:
 def _gist(found: History) -> str:
     from cadge_analysis import units
 
-    cells, changed = units.count_of(len(found.courses), "cell"), len(found.changed)
+    cells, changed = units.count_of(len(found.courses), "point"), len(found.changed)
     by_chance = units.sig3(found.by_chance)
     return say(
         "history.gist",
@@ -134,7 +134,7 @@ def _blocks(found: History) -> Iterator[Block]:
 
     sides = enumerate(found.campaigns, 1)
     campaigns = [(str(at), one.name, one.data.meta.created_utc, str(len(one.numbers))) for at, one in sides]
-    yield plain_table("", ("no.", "campaign", "measured", "cells"), campaigns)
+    yield plain_table("", ("no.", "campaign", "measured", "points"), campaigns)
     if found.machine is not None:
         course = "  ".join(f"{stop.at + 1}: {stop.value:.3f}" for stop in found.machine.stops)
         turns = [say("history.machine_changed", at=one.at + 1, ratio=one.ratio) for one in found.machine.turns]

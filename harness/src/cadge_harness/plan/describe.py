@@ -112,7 +112,7 @@ def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
         return None
     reason = _text(entry.get("reason")) or "the layer does not have it"
     if code == Reason.PERMISSION and os.geteuid() != 0:
-        reason += "; root may: sudo .venv/bin/cadge run"
+        reason += "; root may: run cadge with sudo"
     return Refusal(code=Reason(code), reason=reason)
 
 

@@ -112,7 +112,7 @@ def _on_this_machine(_host: str, name: str) -> Refusal | None:
     if not path.exists():
         return Refusal(code=Reason.NODE_LACKS, reason=f"this kernel has no {name} ({path})")
     if os.geteuid() != 0:
-        return Refusal(code=Reason.PERMISSION, reason=f"only root may set {name} (sudo .venv/bin/cadge)")
+        return Refusal(code=Reason.PERMISSION, reason=f"only root may set {name} (run cadge with sudo)")
     try:
         os.close(os.open(path, os.O_WRONLY))
     except OSError as error:

@@ -185,8 +185,8 @@ def check_build(driver: Path, title: str, here: Path, workloads: Workloads, patt
     own, ours = ask_version(driver), ask_version(here)
     if own is None or ours is None or own.get("schema") != ours.get("schema"):
         said = own.get("schema") if own else "nothing"
-        raise UnfitError(f"{title} cannot be measured beside this checkout: its driver writes {said}")
+        raise UnfitError(f"{title} cannot be measured beside this Cadge: its driver writes {said}")
     raw = ask_driver(driver)
     wrong = [raw] if isinstance(raw, str) else list(pattern_differences(raw, workloads, patterns))
     if wrong:
-        raise UnfitError(f"{title} cannot be measured beside this checkout: {wrong[0]}")
+        raise UnfitError(f"{title} cannot be measured beside this Cadge: {wrong[0]}")

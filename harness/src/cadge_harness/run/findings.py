@@ -86,7 +86,7 @@ def _programs(checkout: Checkout) -> Iterator[HostFinding]:
 
 
 def _checkout(checkout: Checkout, results: Path | None) -> Iterator[HostFinding]:
-    yield HostFinding(code="D10", level="ok", text=f"checkout {checkout.root}")
+    yield HostFinding(code="D10", level="ok", text=f"{checkout.what} {checkout.root}")
     for folder in (checkout.root, checkout.build):
         if folder.is_dir() and writable_by_others(folder):
             text = f"{folder} is writable by every user: anyone could change what cadge runs"

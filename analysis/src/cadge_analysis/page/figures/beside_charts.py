@@ -126,7 +126,7 @@ def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> PanelFigure
     title = f"{words.figure(case)}, {mode_of(case)}"
     better = say("beside_charts.second_is_better", side="below" if changes[0].quantity.better == "low" else "above")
     changed = sum(one.judged.verdict in CHANGED for one in changes)
-    note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
+    note = f"{changed} of {units.count_of(len(changes), 'point')} changed; {better}."
     if group.others:
         note += " " + say("beside_charts.grey", others=list(group.others))
     return PanelFigure(

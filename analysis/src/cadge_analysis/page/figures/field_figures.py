@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from cadge_analysis import messages, words
-from cadge_analysis.blocks.model import Figure
+from cadge_analysis.blocks.model import DRAWN, Figure, Span
 from cadge_analysis.draw import plots
 from cadge_analysis.draw.chart import Chart, Line
 from cadge_analysis.groups import by_key
@@ -23,6 +23,7 @@ from cadge_analysis.page.figures.main_figure import (
     data_table,
     described,
     drawn,
+    marks_of,
     title_of,
 )
 from cadge_analysis.page.parts.questions import Groups, rank_text, ranks
@@ -51,7 +52,9 @@ class FieldSource:
     figures: FigureSource
 
 
-def field_figures(groups: Mapping[str, Sequence[Row]], source: FieldSource) -> tuple[tuple[Figure, ...], str]:
+def field_figures(
+    groups: Mapping[str, Sequence[Row]], source: FieldSource
+) -> tuple[tuple[Figure, ...], tuple[Span, ...]]:
     """Draw narrow figures of groups of rows, by name, for charts side by side; without small pictures.
 
     Return them, and how all of them are to be read.
@@ -85,19 +88,21 @@ def field_figures(groups: Mapping[str, Sequence[Row]], source: FieldSource) -> t
         )
         for name, chart in charts.items()
     )
-    return made, _caption(groups, charts, source.verdicts) if groups else ""
+    return made, _caption(groups, charts, source.verdicts) if groups else ()
 
 
-def _caption(groups: Mapping[str, Sequence[Row]], charts: Mapping[str, Chart], verdicts: CampaignVerdicts) -> str:
+def _caption(
+    groups: Mapping[str, Sequence[Row]], charts: Mapping[str, Chart], verdicts: CampaignVerdicts
+) -> tuple[Span, ...]:
     lines = [line for chart in charts.values() for line in chart.lines]
     rows = [row for some in groups.values() for row in some]
     said = [say("figures.best_holds", probability=1 - ERROR)] * any(_speaks(verdicts, row.cell.case) for row in rows)
     said += [bars_note(rows)]
     said += [say("figures.field_floor")] * any(map(plots.has_ratio, charts.values()))
-    said += [say("figures.field_grey", most=EMPHASISED)] * any(line.faint for line in lines)
-    said += [say("figures.gap")] * any(line.turn for line in lines)
-    said += [say("figures.foreign")] * any(chart.foreign for chart in charts.values())
-    return " ".join(said) + "".join(dict.fromkeys(map(verdict_words.load_note, groups.values())))
+    marks = [marks_of(charts.values())]
+    marks += [say("figures.field_grey", most=EMPHASISED)] * any(line.faint for line in lines)
+    read = " ".join(said) + "".join(dict.fromkeys(map(verdict_words.load_note, groups.values())))
+    return Span(read), Span("".join(f" {one}" for one in filter(None, marks)), role=DRAWN)
 
 
 # ---- ranks: those of the matrix ----

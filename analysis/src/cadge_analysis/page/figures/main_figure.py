@@ -71,12 +71,13 @@ def drawn(
     description: str,
     caption: str,
     table: DataTable,
+    marks: str = "",
     keys: tuple[Key, ...] = (),
     minimum_px: int = MAIN_PX,
 ) -> Figure:
-    """Return the figure of a specification. description: for those who cannot see it."""
+    """Return the figure of a specification. description: for those who cannot see it; marks: what is drawn how."""
     picture = svg.render(spec, name=name, title=title, description=description, minimum_px=minimum_px)
-    return Figure(name=name, title=title, svg=picture, caption=caption, keys=keys, table=table)
+    return Figure(name=name, title=title, svg=picture, caption=caption, drawn=marks, keys=keys, table=table)
 
 
 def chart_of(rows: Sequence[Row], source: FigureSource, *, along: str | None = None) -> Chart:
@@ -242,7 +243,7 @@ def bars_note(rows: Sequence[Row]) -> str:
 
 
 def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
-    """Return how a chart of rows is to be read."""
+    """Return what the numbers of a chart of rows are."""
     what = rows[0].cell.case.file.words.marker
     what = say("figures.markers", marker=what) + " " if what else ""
     if plots.has_ratio(chart) and chart.base != THE_FLOOR:
@@ -253,16 +254,25 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         floor = " " + say("figures.floor_panel", better=better)
     else:
         floor = " " + say("figures.no_ratio_panel")
-    gap = " " + say("figures.gap") if any(line.turn for line in chart.lines) else ""
-    foreign = " " + say("figures.foreign") if chart.foreign else ""
-    return f"{what}{bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
+    return f"{what}{bars_note(rows)}{floor}{verdict_words.load_note(rows)}"
+
+
+def marks_of(charts: Collection[Chart]) -> str:
+    """Return what the lines and panels of charts of rows mean."""
+    with_ratios = [chart for chart in charts if plots.has_ratio(chart)]
+    said = [say("figures.floor_line")] * any(chart.base == THE_FLOOR for chart in with_ratios)
+    said += [say("figures.ratio_panel")] * bool(with_ratios)
+    said += [say("figures.gap")] * any(line.turn for chart in charts for line in chart.lines)
+    said += [say("figures.foreign")] * any(chart.foreign for chart in charts)
+    return " ".join(said)
 
 
 def figure(rows: Sequence[Row], source: FigureSource, *, name: str) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
     chart = chart_of(rows, source)
     title = title_of(rows[0].cell.case)
-    return figure_of(chart, source, name=name, title=title, caption=caption_of(chart, rows))
+    marks = marks_of((chart,))
+    return figure_of(chart, source, name=name, title=title, caption=caption_of(chart, rows), marks=marks)
 
 
 def title_of(case: Case) -> str:
@@ -299,11 +309,18 @@ def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str) -> tuple[Sma
 
 
 def figure_of(
-    chart: Chart, source: FigureSource, *, name: str, title: str, caption: str, grey: str | None = None
+    chart: Chart,
+    source: FigureSource,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    marks: str = "",
+    grey: str | None = None,
 ) -> Figure:
     """Return the figure of a chart of a campaign's series.
 
-    grey: what the caption says of lines that stand back, where they were not chosen by `emphasised`.
+    marks: what is drawn how; grey: what is said of lines that stand back, where they were not chosen by `emphasised`.
     """
     by_label = {one.label: key for one, key in source.keys.items()}
     small = _small(chart, by_label, name=name)
@@ -313,7 +330,8 @@ def figure_of(
         name=name,
         title=title,
         description=described(chart),
-        caption=f"{caption}{faint_note(chart) if grey is None else grey}",
+        caption=caption,
+        marks=" ".join(filter(None, (marks, faint_note(chart) if grey is None else grey))),
         table=data_table(chart),
         keys=tuple(by_label[line.label] for line in chart.lines),
     )
@@ -328,7 +346,7 @@ def faint_note(chart: Chart) -> str:
     often = sum(line.faint for line in chart.lines)
     if not often:
         return ""
-    return " " + say("figures.grey_lines", grey=often, n=len(chart.lines), chosen=CHOSEN)
+    return say("figures.grey_lines", grey=often, n=len(chart.lines), chosen=CHOSEN)
 
 
 def emphasised(chart: Chart, baseline: str | None = None) -> Chart:

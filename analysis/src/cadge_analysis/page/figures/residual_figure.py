@@ -47,7 +47,7 @@ def residual_figure(rows: Sequence[Row], fits: Sequence[LayerFit], source: Figur
     sizes = sorted({mark.size for line in lines for mark in line.marks})
     case = rows[0].cell.case
     hidden = len(lines) - len(far)
-    grey = " " + say("residual_figure.grey_lines", hidden=hidden, n=len(lines))
+    grey = say("residual_figure.grey_lines", hidden=hidden, n=len(lines))
     return figure_of(
         Chart(
             unit=units.TIMES,

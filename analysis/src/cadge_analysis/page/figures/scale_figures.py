@@ -28,6 +28,7 @@ from cadge_analysis.page.figures.main_figure import (
     estimate_text,
     figure_of,
     mark_of,
+    marks_of,
 )
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
@@ -284,6 +285,7 @@ def count_figures(rows: Sequence[Row], source: FigureSource, *, name: str) -> li
                     name=f"{name}-{count}",
                     title=f"{title}, {words.WAITS[case.wait]}",
                     caption=caption_of(chart, members),
+                    marks=marks_of((chart,)),
                 )
             )
     return made

@@ -55,6 +55,7 @@ def strips_figure(source: FigureSource, numbers: Mapping[str, Numbers] | None = 
         title=say("strips.title"),
         description=_spoken_text(ran),
         caption=_caption(ran, drifts, begin),
+        marks=_marks(ran, has_effects=bool(drifts)),
         keys=tuple(source.keys[one] for one in series) if drifts else (),
         table=_table(ran, minutes),
     )
@@ -127,20 +128,24 @@ def _spoken_text(ran: Sequence[LaunchEffect]) -> str:
 
 def _caption(ran: Sequence[LaunchEffect], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
+    few = " " + say("strips.table_of_some", table_max=TABLE_MAX)
+    few = few if len(ran) > PLAIN_MAX else ""
+    if not drifts:
+        return say("strips.no_effects", samples_min=SAMPLES_MIN, few=few)
+    drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
+    crosses = " " + say("strips.crosses", rejected=rejected) if rejected else ""
+    return say("strips.effects_of", tagged=tagged, crosses=crosses, few=few, drifted=drifted)
+
+
+def _marks(ran: Sequence[LaunchEffect], *, has_effects: bool) -> str:
+    """Return what the marks of each strip are."""
     seen = dict.fromkeys(
         PROBE_LABELS[next(name for name in MACHINE_PROBES if any(name in one.probed for one in here))]
         for place in words.PLACE_ORDER
         if (here := [one for one in ran if one.place == place and one.probed])
     )
-    probe = say("strips.probe", seen=seen) if seen else ""
-    few = " " + say("strips.table_of_some", table_max=TABLE_MAX)
-    few = few if len(ran) > PLAIN_MAX else ""
-    if not drifts:
-        return say("strips.grey_marks", probe=probe, samples_min=SAMPLES_MIN, few=few)
-    drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
-    below = f" Below, in grey: {probe}." if seen else ""
-    crosses = " " + say("strips.crosses", rejected=rejected) if rejected else ""
-    return say("strips.marks", below=below, tagged=tagged, crosses=crosses, few=few, drifted=drifted)
+    said = [say("strips.marks")] * has_effects
+    return " ".join([*said, *[say("strips.grey_marks", seen=seen)] * bool(seen)])
 
 
 def _table(ran: Sequence[LaunchEffect], minutes: Mapping[str, float]) -> DataTable:

@@ -103,7 +103,8 @@ def percentile_figure(rows: Sequence[Row], source: FigureSource, *, name: str) -
             at=words.value(axis, reaching[0]),
             spoken=shown.spoken,
         ),
-        caption=say("tail_figures.caption", tail_samples=TAIL_SAMPLES, short=short, faint=faint_note(chart)),
+        caption=say("tail_figures.caption", tail_samples=TAIL_SAMPLES, short=short),
+        marks=faint_note(chart),
         keys=tuple(by_label[line.label] for line in chart.lines),
         table=DataTable(
             columns=(chart.along, "layer", "samples", *(f"{NAMED[one_in]}, {shown.unit}" for one_in in named)),

@@ -69,7 +69,7 @@ def withheld(rate: TwinRate | None) -> str:
 
 def counted(rate: TwinRate) -> str:
     """Return how often what was measured twice was called different, in a few sentences."""
-    called = f"{units.grouped(rate.called)} of {units.count_of(rate.cells, 'cell')}"
+    called = f"{units.grouped(rate.called)} of {units.count_of(rate.cells, 'point')}"
     text = say(
         "itself.called",
         names=_names(rate),

@@ -88,8 +88,8 @@ def moment(text: str) -> datetime:
 def title(data: Dataset) -> str:
     """Return the report's own title: what was compared, and where something was measured, if anything was."""
     cells = [cell for cell in data.cells if cell.samples] or data.cells
-    if not cells and data.plan.title:
-        return data.plan.title  # hosts are compared, not layers
+    if not cells:  # hosts are compared, not layers
+        return data.plan.title or say("provenance.pairs_title")
     places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in cells)]
     return f"Communication layers compared, {units.listing(places)}"
 

@@ -23,6 +23,7 @@ from cadge_analysis.blocks.model import (
     Span,
     Table,
     TableLine,
+    Text,
 )
 from cadge_analysis.blocks.ranked import Picture
 
@@ -101,7 +102,7 @@ def further(picture: Picture) -> Region | None:
     return Region(id="further", title=_say("further.title"), role="further", blocks=(picture,))
 
 
-def field(figures: Sequence[Figure], caption: str) -> Region | None:
+def field(figures: Sequence[Figure], caption: tuple[Span, ...]) -> Region | None:
     """Return the charts of the layers against size, side by side; None without any."""
     if not figures:
         return None
@@ -110,7 +111,7 @@ def field(figures: Sequence[Figure], caption: str) -> Region | None:
     return Region(
         id="field",
         title=_say("field.title"),
-        blocks=(Chooser(name="field", keys=keys), charts, plain(caption, "legend")),
+        blocks=(Chooser(name="field", keys=keys), charts, Text(caption, "legend")),
     )
 
 

@@ -67,9 +67,9 @@ def _findings(found: SideComparison) -> Iterator[Item]:
     yield from (_of_drift(found) if found.drift else _of_machine(found))
     if found.refused:
         reasons = sorted(found.refused.items(), key=lambda item: (-item[1], item[0]))
-        said = "; ".join(f"{units.count_of(often, 'cell')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
+        said = "; ".join(f"{units.count_of(often, 'point')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
         more = f"; and {units.count_of(len(reasons) - REASONS_NAMED, 'further reason')}" if len(reasons) > 2 else ""
-        head = Span(f"{units.count_of(sum(found.refused.values()), 'cell')} cannot be compared", strong=True)
+        head = Span(f"{units.count_of(sum(found.refused.values()), 'point')} cannot be compared", strong=True)
         spans = (head, Span(f" with {_first(found)}: {said}{more}."))
         yield Item(kind="refused", role="" if found.changes else SERIOUS, spans=spans)
 
@@ -145,7 +145,7 @@ def _regression(found: SideComparison, slower: Sequence[Change], faster: Sequenc
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     rest = []
     if same:
-        one = "cell is" if same == 1 else "cells are"
+        one = "point is" if same == 1 else "points are"
         rest.append(f"{units.grouped(same)} {one} the same within {units.percent(found.margin, 0)}")
     drowned = sum(change.judged.drowned for change in found.changes)
     if unknown - drowned:
@@ -164,7 +164,7 @@ def _regression(found: SideComparison, slower: Sequence[Change], faster: Sequenc
             spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes, named=not found.paired)]
         elif number == 0:
             spans.append(Span(_none_slower(unknown, len(found.changes)), strong=True))
-    compared = units.count_of(len(found.changes), "cell")
+    compared = units.count_of(len(found.changes), "point")
     spans.append(Span("".join(f"; {text}" for text in rest) + f" ({compared} compared)."))
     kind, role = ("regression", SERIOUS) if slower else ("since", "")
     return Item(kind=kind, role=role, spans=tuple(spans))
@@ -195,11 +195,11 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
         if len(of) > 1:
             beyond = len(of) - 1
             of_it = " of it" if named else ""
-            yield Span(f", and {units.count_of(beyond, 'more cell')}{of_it} {'is' if beyond == 1 else 'are'}")
+            yield Span(f", and {units.count_of(beyond, 'more point')}{of_it} {'is' if beyond == 1 else 'are'}")
     left = len(by_series) - len(shown)
     if left:
         cells = sum(len(of) for of in by_series.values()) - sum(len(of) for _, of in shown)
-        yield Span(f"; and {units.count_of(cells, 'cell')} of {units.count_of(left, 'further layer')} {word}")
+        yield Span(f"; and {units.count_of(cells, 'point')} of {units.count_of(left, 'further layer')} {word}")
 
 
 def share_text(change: Change) -> str:
@@ -257,7 +257,7 @@ def _changes(found: SideComparison) -> Table | None:
         )
         for one in found.changes
     ]
-    heads = ("verdict", "cell", "then", "now", "now / then", "change", "launches without a number")
+    heads = ("verdict", "point", "then", "now", "now / then", "change", "launches without a number")
     columns = len(heads) if any(one.objections for one in found.changes) else len(heads) - 1
     return plain_table(
         title=say("since.cells_title"),
@@ -278,7 +278,7 @@ def _left(found: SideComparison) -> Table | None:
     counts = [("refused", found.refused), (say("since.one_campaign"), found.missing)]
     rows = tuple((what, why, units.grouped(often)) for what, of in counts for why, often in of.items())
     return (
-        plain_table(title=say("since.not_compared_title"), columns=("what", "why", "cells"), rows=rows)
+        plain_table(title=say("since.not_compared_title"), columns=("what", "why", "points"), rows=rows)
         if rows
         else None
     )

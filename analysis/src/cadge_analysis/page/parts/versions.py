@@ -123,4 +123,4 @@ def _left(found: SideComparison) -> Table | None:
     counts = {**found.refused, **found.missing}
     rows = tuple((why, units.grouped(often)) for why, often in counts.items())
     title = say("versions.not_compared", second=found.second, first=found.first)
-    return plain_table(title=title, columns=("why", "cells"), rows=rows) if rows else None
+    return plain_table(title=title, columns=("why", "points"), rows=rows) if rows else None

@@ -70,7 +70,7 @@ def texts(what: HostsSummary) -> list[tuple[str, str, str]]:
 
 
 def test_sound_hosts() -> None:
-    what = found(looked("h1"), looked("h2"), offsets={"h1": Offset(offset_ns=1_500_000, error_ns=200_000)})
+    what = found(looked("h1"), looked("h2"), offsets={"h1": Offset(offset_ns=150_000_000, error_ns=200_000)})
     assert texts(what) == []
     assert {row: cells["h1"] for row, cells in what.rows} == {
         "login": "yes",
@@ -82,7 +82,7 @@ def test_sound_hosts() -> None:
         "address": "198.19.0.11",
         "processors": "0, 1 of 4 there",
         "clock": "tsc",
-        "clock, from here": "+1.5 ms, +-0.2",
+        "clock, from here": "+150.0 ms, +-0.2",
         "ports": "100 of 100 free",
         "other hosts": "1 of 1 reached",
         "libown.so": "build 0123456789ab",
@@ -177,9 +177,14 @@ def test_equal_hosts_are_one_line() -> None:
     assert said[1].split() == ["python", "3.11.2"]
     assert said[4].split() == ["libc", "n[1-7,9-100]", "3.11.2"]
     assert said[5].split() == ["n8", "2.31"]
-    assert said[6].split() == ["address", "n1", "10.0.0.0"]
+    assert said[6].split() == ["address", "n[1-100]", "10.0.0.[0-99]"]
+    assert len(said) == 7
+    rows = (("address", {**address, "n8": "10.0.1.8: NO"}), ("libucx0", cells))
+    found = HostsSummary(hosts=tuple(names), rows=rows, findings=(), packages=frozenset({"libucx0"}))
+    said = hosts.side_by_side(found, 120)
+    assert said[1].split()[:4] == ["libraries", "1", "of", "equal"]
+    assert said[4].split() == ["address", "n1", "10.0.0.0"]
     assert said[-1].strip() == "and 96 other values"
-    assert len(said) == 11
 
 
 @pytest.mark.parametrize(
@@ -205,7 +210,7 @@ def inventory(checkout: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     path = tmp_path / "my hosts.json"
     names = {f"h{n}": {**own, "ansible_host": f"10.0.0.{n}", "cadge_address": f"10.1.0.{n}"} for n in (1, 2)}
     path.write_text(json.dumps({"cadge": {"hosts": names}}))
-    monkeypatch.setattr(hosts, "survey", lambda *_: Survey(looked={"h1": looked("h1")}, faults=DEAD))
+    monkeypatch.setattr(hosts, "survey", lambda *_, **__: Survey(looked={"h1": looked("h1")}, faults=DEAD))
     monkeypatch.setattr(hosts, "ask_version", lambda _: DRIVER)
     return path
 
@@ -228,7 +233,7 @@ def test_doctor_shows_all_hosts(inventory: Path, cadge: Cadge, checkout: Checkou
 
 def test_doctor_says_what_follows(inventory: Path, cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:
     both = {name: looked(name) for name in ("h1", "h2")}
-    monkeypatch.setattr(hosts, "survey", lambda *_: Survey(looked=both))
+    monkeypatch.setattr(hosts, "survey", lambda *_, **__: Survey(looked=both))
     monkeypatch.setenv("INVENTORY", str(inventory))
     answer = cadge("doctor")
     assert answer.code == 0, answer.out

@@ -10,14 +10,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
-from cadge_agent import launchers, mpirun, outcome  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent import launchers, outcome  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.errors import LaunchFailedError  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.host import build  # type: ignore[import-not-found, unused-ignore]
 
@@ -82,20 +80,18 @@ def test_srun_starts_ranks_in_the_order_of_their_hosts(tmp_path: Path, monkeypat
     assert launcher.patience_s > 0
 
 
-def site(ssh: tuple[str, ...]) -> Any:  # noqa: ANN401 - a part of one
-    hosts = [{"name": name, "management_address": f"192.0.2.{at}"} for at, name in enumerate(("known", "alias"), 1)]
-    return SimpleNamespace(name="known", block={"mpirun": {"ssh": ssh}, "hosts": hosts})
-
-
 def test_a_name_that_nothing_here_knows_becomes_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(name: str, _port: None) -> list[object]:
         if name == "alias":
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return []
 
-    monkeypatch.setattr(mpirun.socket, "getaddrinfo", found)
-    assert [mpirun._reached_as(site(()), name) for name in ("known", "alias")] == ["known", "192.0.2.2"]
-    assert mpirun._reached_as(site(("ssh", "-F", "x")), "alias") == "alias", "that ssh has a file that knows it"
+    monkeypatch.setattr(launchers.socket, "getaddrinfo", found)
+    calls = launchers.reached_as
+    assert [calls((), name, "192.0.2.2") for name in ("known", "alias")] == ["known", "192.0.2.2"]
+    assert calls(("ssh", "-o", "StrictHostKeyChecking=no"), "alias", "192.0.2.2") == "192.0.2.2"
+    assert calls(("ssh", "-F", "x"), "alias", "192.0.2.2") == "alias", "that ssh has a file that knows it"
+    assert calls(("agent", "step"), "alias", "192.0.2.2") == "alias", "srun knows it"
 
 
 OF_ORTE = """\

@@ -29,6 +29,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import ansible_internals as internals
 
 SSH_FAILED = 255
+LOST_ANOTHER = 4
+"""Exit status that says that nothing is wrong with this host, as the agent's own (cadge_agent/main.py)."""
 GRACE_S = 10.0
 TAIL = 2000
 
@@ -81,7 +83,7 @@ class ActionModule(ActionBase):
         last = errors.decode("utf-8", errors="replace").strip().splitlines()
         said = last[-1] if last else f"exit status {code}"
         if lost:
-            result.update(failed=True, msg="the controller ended its lease")
+            result.update(failed=True, rc=LOST_ANOTHER, msg="the controller ended its lease")
         elif code == SSH_FAILED and not internals.is_local(self):
             raise AnsibleConnectionFailure(f"the connection to {host} was lost while the agent ran: {said}")
         elif code != 0:

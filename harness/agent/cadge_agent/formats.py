@@ -293,6 +293,7 @@ class HostReport(TypedDict):
     layers: dict[str, LayerReport]
     taken_ports: list[int]
     greets: dict[str, int]
+    shm_free_bytes: int | None
     faults: list[Fault]
 
 
@@ -311,6 +312,7 @@ class ReachReport(TypedDict):
     event: Literal["reached"]
     host: str
     reached: list[str]
+    no_login: dict[str, str]
     faults: list[Fault]
 
 

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Callable
 
 from cadge_agent.errors import LaunchFailedError
-from cadge_agent.step import RETRY_S, own_command, step_options
+from cadge_agent.step import OWN, RETRY_S, own_command, step_options
 
 ANSWER_S = 20
 
@@ -110,6 +112,19 @@ LAUNCHERS = (
         patience_s=RETRY_S,
     ),
 )
+
+
+def reached_as(ssh: Sequence[str], name: str, address: str) -> str:
+    """Return what a launcher calls a host: its name in the inventory, or its address where nothing here knows that.
+
+    An inventory may call a host as only the controller's ssh understands, behind a jump host. ssh: as a block has it.
+    """
+    if {OWN, "-F"} & {*ssh}:  # that command knows the inventory's names
+        return name
+    with contextlib.suppress(OSError):
+        socket.getaddrinfo(name, None)
+        return name
+    return address
 
 
 _known: dict[str, Launcher] = {}

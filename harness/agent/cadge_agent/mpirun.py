@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from cadge_agent.child import MARK
 from cadge_agent.environment import OF_SSH, SYSTEM_PATH, shell_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Launch
-from cadge_agent.launchers import Launcher, RankPlan, launcher_at
+from cadge_agent.launchers import Launcher, RankPlan, launcher_at, reached_as
 from cadge_agent.orders import Programs
 from cadge_agent.site import HostSite, endpoint_command
 from cadge_agent.step import in_place_of_ssh
@@ -78,7 +76,7 @@ def _wanted(site: HostSite, launch: Launch) -> RankPlan:
     counts = {} if hosts == [site.name] else {host: len(_endpoints_of(launch, host)) for host in hosts}
     return RankPlan(
         count=len(launch["endpoints"]),
-        hosts={_reached_as(site, host): count for host, count in counts.items()},
+        hosts={_called(site, host): count for host, count in counts.items()},
         network=site.management_network,
         address=site.host["management_address"],
         ssh=in_place_of_ssh(site.block["mpirun"].get("ssh", ())),
@@ -86,17 +84,9 @@ def _wanted(site: HostSite, launch: Launch) -> RankPlan:
     )
 
 
-def _reached_as(site: HostSite, name: str) -> str:
-    """Return what the launcher calls a host: its name in the inventory, or its address where nothing here knows that.
-
-    An inventory may call a host as only the controller's ssh understands, behind a jump host.
-    """
-    if site.block["mpirun"].get("ssh"):  # that command knows the inventory's names
-        return name
-    with contextlib.suppress(OSError):
-        socket.getaddrinfo(name, None)
-        return name
-    return next(host["management_address"] for host in site.block["hosts"] if host["name"] == name)
+def _called(site: HostSite, name: str) -> str:
+    address = next(host["management_address"] for host in site.block["hosts"] if host["name"] == name)
+    return reached_as(site.block["mpirun"].get("ssh", ()), name, address)
 
 
 def _endpoints_of(launch: Launch, host: str) -> list[int]:

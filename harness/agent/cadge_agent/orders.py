@@ -26,6 +26,8 @@ class SurveyTargets(TypedDict):
     ports: list[int]
     programs: list[str]
     """Beside the build, which some points need."""
+    ssh: list[str]
+    """The command by which mpirun reaches hosts, as a block has it."""
 
 
 class Target(TypedDict):
@@ -37,11 +39,19 @@ class Target(TypedDict):
     port: int
 
 
+class Login(TypedDict):
+    """A host to log in to as a launcher does, and its address for where nothing knows its name."""
+
+    host: str
+    address: str
+
+
 class FromController(TypedDict, total=False):
     """A line of the lease.
 
     stop: end the block after the launch that runs (why). ack: the record of this launch is stored.
-    ping: say that you live. To `look` alone: clock: say what time it is, and this number. reach: try to reach others.
+    ping: say that you live. To `look` alone: clock: say what time it is, and this number. reach: try to reach others,
+    and to log in to those of `login`.
     """
 
     stop: str
@@ -49,6 +59,7 @@ class FromController(TypedDict, total=False):
     ping: int
     clock: int
     reach: list[Target]
+    login: list[Login]
 
 
 # ---- leader to follower, and back ----

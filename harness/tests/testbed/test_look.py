@@ -82,7 +82,7 @@ def test_hosts_of_which_most_are_unfit(emulated: Testbed, inside: Inside, fake_b
         }.items()
     )
     assert data["hosts"]["h1"]["device"].startswith("data0, up, MTU ")
-    assert abs(float(data["hosts"]["h1"]["clock, from here"].split()[0])) < 1000, "it is the same clock"
+    assert data["hosts"]["h1"]["clock, from here"].startswith("within "), "it is the same clock"
     assert data["hosts"]["h2"].items() >= {"build": "0.1.0 older", "device": "nosuch0: NO", "layers": "1 of 3"}.items()
     assert [(data["hosts"][name]["login"], data["hosts"][name]["python"]) for name in ("dead", "bare", "old")] == [
         ("NO", "-"),

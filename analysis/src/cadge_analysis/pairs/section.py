@@ -31,6 +31,8 @@ GRADES = {
     NONE: (0.96, GRID, "grid"),
 }
 """Of a pair: how much of its cell it fills, its colour, and the page's name of that."""
+BAND_MOST = 0.5
+"""Pairs of which nine of ten are not within this share of the middle are not called alike."""
 _SHARE = 0.9
 """Of pairs: what the answer says of how alike they are."""
 
@@ -43,7 +45,8 @@ def sentences(found: Sequence[PairMatrix]) -> list[str]:
     if hosts < HOSTS_LEAST:
         said.append(say("few", n=hosts, least=HOSTS_LEAST))
     elif not said:
-        said.append(say("alike", spread=say("spread", band=band(found))))
+        within = band(found)
+        said.append(say("alike" if within <= BAND_MOST else "wide", spread=say("spread", band=within)))
     return said
 
 

@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from cadge_agent.errors import EndedError
@@ -17,10 +18,11 @@ from cadge_agent.host import kernel
 from cadge_agent.host.build import ask_driver, layer_faults, layers_of
 from cadge_agent.host.facts import gather
 from cadge_agent.host.fit import name_faults, network_faults, processor_faults
-from cadge_agent.host.ports import Greeters, own_addresses, port_faults, reach, taken_ports
+from cadge_agent.host.ports import Greeters, own_addresses, port_faults, reach, taken_ports, try_logins
 from cadge_agent.orders import FromController, SurveyTargets
 from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
+from cadge_agent.segments import SHM
 from cadge_agent.site import RESERVED_PORTS
 
 DEADLINE_S = 600.0
@@ -34,7 +36,7 @@ def look(arguments: argparse.Namespace) -> int:
     try:
         surveyed: SurveyTargets = json.loads(arguments.hosts.read_text(encoding="utf-8"))
         (host,) = [one for one in surveyed["hosts"] if one["name"] == arguments.host]
-        reactor.on_order = lambda order: _obey(order, arguments.host, output)
+        reactor.on_order = lambda order: _obey(order, arguments.host, surveyed["ssh"], output)
         output.emit(_looked(host, surveyed, arguments, greeters))
         reactor.wait(lambda: reactor.stop_reason is not None, DEADLINE_S)
     except EndedError as error:  # the controller is gone, and nobody else would remove this
@@ -50,11 +52,12 @@ def look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _obey(order: FromController, host: str, output: LeaseOutput) -> None:
+def _obey(order: FromController, host: str, ssh: Sequence[str], output: LeaseOutput) -> None:
     if "clock" in order:
         output.emit({"event": "clock", "host": host, "number": order["clock"], "realtime_ns": time.time_ns()})
     if "reach" in order:
-        output.emit(reach(host, order["reach"]))
+        report = reach(host, order["reach"])
+        output.emit({**report, "no_login": try_logins(ssh, order.get("login", []))})
 
 
 def _looked(host: BlockHost, surveyed: SurveyTargets, arguments: argparse.Namespace, greeters: Greeters) -> HostReport:
@@ -94,6 +97,7 @@ def _looked(host: BlockHost, surveyed: SurveyTargets, arguments: argparse.Namesp
         "driver": driver,
         "layers": layers,
         "taken_ports": taken,
+        "shm_free_bytes": shutil.disk_usage(SHM).free if SHM.is_dir() else 0,
         "greets": {variable: port for variable, port in greets.items() if port},
         "faults": faults,
     }

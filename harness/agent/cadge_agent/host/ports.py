@@ -6,20 +6,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from cadge_agent.faults import fault
 from cadge_agent.formats import BlockHost, Fault, ReachReport
 from cadge_agent.host.network import address_of, family_of
-from cadge_agent.orders import Target
+from cadge_agent.launchers import reached_as
+from cadge_agent.orders import Login, Target
 from cadge_agent.site import RESERVED_PORTS, listening
 
 REACH_S = 5.0
 """A host that a firewall hides does not answer at all."""
 AT_ONCE = 32
+LOGIN_S = 20.0
+LOGINS_AT_ONCE = 2
 OTHERS_LEAST = 24
 """For layers, beside the reserved ones at the range's end."""
 _GREETING = b"cadge "
@@ -103,8 +107,40 @@ def reach(host: str, targets: list[Target]) -> ReachReport:
         "event": "reached",
         "host": host,
         "reached": sorted({target["host"] for target in targets} - missed),
+        "no_login": {},
         "faults": [found for _, found in tried if found],
     }
+
+
+def try_logins(ssh: Sequence[str], logins: Sequence[Login]) -> dict[str, str]:
+    """Log in to other hosts as mpirun will. Returns those that cannot be logged in to, each with the reason.
+
+    A few at a time: sshd drops connections at random where more than ten (MaxStartups) have not logged in yet.
+    """
+    with ThreadPoolExecutor(LOGINS_AT_ONCE) as pool:
+        tried = zip(logins, pool.map(lambda login: _try_login(ssh, login), logins))
+        return {login["host"]: why for login, why in tried if why}
+
+
+def _try_login(ssh: Sequence[str], login: Login) -> str:
+    options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={REACH_S:.0f}"]
+    argv = [*(ssh or ("ssh",)), *options, reached_as(ssh, login["host"], login["address"]), "true"]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LOGIN_S,
+            check=False,
+        )
+    except OSError as error:
+        return f"{argv[0]}: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"no answer within {LOGIN_S:.0f} s"
+    lines = [line.strip().rstrip(".") for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else (lines[-1] if lines else f"exit status {done.returncode}")
 
 
 def _reach_one(host: str, target: Target) -> Fault | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from cadge_cli.output import Output, megabytes, table, wrapped
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
-from cadge_harness.plan.cast import say_cast
+from cadge_harness.plan.cast import PAIR, say_cast
 from cadge_harness.plan.link import RATE
 from cadge_harness.plan.narrow import Narrowing, pilot_of, shares_of
 from cadge_harness.run.ansible_files import build_bytes
@@ -44,6 +44,7 @@ from cadge_results.store.belongs import looks_of
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
+BLOCKS_SHOWN = 12
 _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look", "power")
 
 
@@ -115,6 +116,14 @@ def plan(
     for note in chosen.notes:
         output.say(note)
     made = request.plan(chosen, results)
+    hosts = None
+    if inventory is not None and look and request.checkout.driver.is_file():
+        from cadge_cli.hosts import look_at_hosts
+
+        needed = {host for block in made.blocks for host in block.hosts}
+        hosts = look_at_hosts(chosen, request.checkout, output, needed, made.programs, made.layers)
+        chosen = hosts.testbed
+        made = request.plan(chosen, results)
     if power:
         from cadge_cli.power import power_data, power_lines, with_predicted
 
@@ -134,11 +143,9 @@ def plan(
     code = EXIT_OK
     if inventory is not None and look and not request.checkout.driver.is_file():
         output.problem(say("plan.no_build", fix=request.checkout.to_build))
-    elif inventory is not None and look:
-        from cadge_cli.hosts import finding_lines, look_at_hosts
+    if hosts is not None:
+        from cadge_cli.hosts import finding_lines
 
-        needed = {host for block in made.blocks for host in block.hosts}
-        hosts = look_at_hosts(chosen, request.checkout, output, needed, made.programs)
         data |= {**hosts.data, "findings": [asdict(finding) for finding in hosts.findings]}
         lines += ["", *hosts.lines, "", *finding_lines(hosts.findings)]
         output.problems += [f"{finding.code} {finding.text}" for finding in hosts.findings]
@@ -274,7 +281,24 @@ def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
 
 
 def _key(subject: Subject) -> tuple[str, str, str]:
-    return subject.label, subject.place, subject.wait
+    """Return what is one line of a plan: a layer over any pair of hosts, at a place, in a wait mode."""
+    settings = tuple(item for item in subject.settings if item[0] != PAIR)
+    return subject.model_copy(update={"settings": settings}).label, subject.place, subject.wait
+
+
+def _pairs(subjects: Iterable[Subject]) -> dict[tuple[str, str, str], list[str]]:
+    """Return the pairs of hosts of each line, in order, each once."""
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    for subject in subjects:
+        found.setdefault(_key(subject), {}).update(dict.fromkeys(filter(None, [subject.setting(PAIR)])))
+    return {key: [*pairs] for key, pairs in found.items()}
+
+
+def _with_pairs(label: str, pairs: Sequence[str]) -> str:
+    """Return a label with its pair of hosts, or how many they are."""
+    if not pairs:
+        return label
+    return f"{label} ({PAIR}={pairs[0]})" if len(pairs) == 1 else say("plan.over_pairs", label=label, n=len(pairs))
 
 
 def _hosts(made: Plan, testbed: Testbed) -> str:
@@ -289,9 +313,13 @@ def _hosts(made: Plan, testbed: Testbed) -> str:
 def _subjects(made: Plan, points: Counter[tuple[str, str, str]]) -> list[str]:
     """Return what is launched: a table of the layers, and one of the floors."""
     lines: list[str] = []
+    pairs = _pairs(launch.subject for launch in made.launches)
     for kind in ("layer", "floor"):
         keys = Counter(_key(launch.subject) for launch in made.launches if launch.subject.kind == kind)
-        rows = [(*key, str(points[key]), str(count)) for key, count in sorted(keys.items())]
+        rows = [
+            (_with_pairs(key[0], pairs[key]), *key[1:], str(points[key]), str(count))
+            for key, count in sorted(keys.items())
+        ]
         if rows:
             lines += [*table([(kind, "place", "wait", "points", "launches"), *rows]), ""]
     return lines
@@ -303,7 +331,10 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     durations = sorted({point.duration_ms for point in made.points if point.state == "planned"})
     sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
     where = [("block", "place", "who runs where")]
-    where += [(_named(blocks), *row) for row, blocks in _by_place(made).items()]
+    rows = [(_named(blocks), *row) for row, blocks in _by_place(made).items()]
+    where += rows[:BLOCKS_SHOWN]
+    if len(rows) > BLOCKS_SHOWN:
+        where.append(("", "", say("plan.more_blocks", n=len(rows) - BLOCKS_SHOWN)))
     hosts, plan_id = _hosts(made, testbed), made.plan_hash[:8]
     head = say("plan.head", sweep=sweep, testbed=testbed.name, hosts=hosts, seed=made.seed, plan=plan_id)
     lines = [
@@ -314,8 +345,10 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     ]
     if refused := _refused(made):
         lines += ["", "refused:"]
+        pairs = _pairs(point.subject for point in made.points if point.state == "refused")
         for key, count in sorted(refused.items()):
-            text = f"{key[0]} {key[1]}/{key[2]}: {count_of(count, 'point')}: {key[3]}"
+            label = _with_pairs(key[0], pairs[key[:3]])
+            text = f"{label} {key[1]}/{key[2]}: {count_of(count, 'point')}: {key[3]}"
             lines += wrapped(text, "  ", "    ")
     ports = made.estimate.ports
     facts = [

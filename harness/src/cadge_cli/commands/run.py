@@ -63,9 +63,10 @@ from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
 from cadge_harness.run.session import CampaignEnd, Progress, Runner, Session, exit_code_of, hosts_left, on_same_hosts
 from cadge_harness.run.stopping import Stopping
-from cadge_harness.surroundings import MORE_MEMORY
+from cadge_harness.surroundings import MORE_MEMORY, shm_free_bytes
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
+from cadge_harness.testbed.model import BY_AGENT
 from cadge_harness.words import clock
 from cadge_results import (
     Campaign,
@@ -223,7 +224,7 @@ def measure(
         begun_s = time.monotonic()
         with _EpochTestbed(lambda: with_addresses(testbed_of(start=True, own=turn.number))) as testbed:
             _say_of(testbed.now, output)
-            new = prepared(testbed.now)
+            new = prepared(_seen(request, testbed.now, output, how))
             for notice in told(new.plan):
                 output.say(notice)
             _say_if_short(testbed.now, new.plan, len(new.plan.launches), output)
@@ -237,6 +238,29 @@ def measure(
             )
             with writer:
                 return _carry_out(writer, testbed, stopping, output, turn, how=how, begun_s=begun_s)
+
+
+def _seen(request: Request, testbed: testbeds.Testbed, output: Output, how: MeasureOptions) -> testbeds.Testbed:
+    """Return the testbed with what MPI needs of a cluster's hosts, where MPI layers are measured: as `cadge plan` does.
+
+    Within an allocation of Slurm, srun reaches the hosts.
+    """
+    if testbed.kind is not testbeds.TestbedKind.CLUSTER or testbed.host_ssh[:1] == (BY_AGENT,):
+        return testbed
+    plan = request.plan(testbed, how.results)
+    layers = {launch.subject.layer for launch in plan.launches if launch.launcher != "direct"}
+    if not layers:
+        return testbed
+    from cadge_cli.hosts import OF_RANKS, look_at_hosts
+
+    needed = plan.hosts_used([host.name for host in testbed.hosts])
+    used = replace(testbed, hosts=tuple(host for host in testbed.hosts if host.name in needed))
+    looked = look_at_hosts(used, request.checkout, output, programs=(), layers=layers)
+    for finding in looked.findings:
+        if finding.code in OF_RANKS:
+            output.problem(finding.text)
+    seen = {host.name: host for host in looked.testbed.hosts}
+    return replace(testbed, hosts=tuple(seen.get(host.name, host) for host in testbed.hosts))
 
 
 @click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e\n  cadge resume --failed")
@@ -365,7 +389,8 @@ def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
     if testbed.kind in testbeds.KINDS and (why := busy()):
         more = say("run.disturbing")
         output.problem(why if output.brief else f"{why}{more}")
-    if testbed.kind is testbeds.TestbedKind.LOCAL and (why := little_memory()):  # emulated hosts have their own
+    is_local = testbed.kind is testbeds.TestbedKind.LOCAL  # emulated hosts have their own memory
+    if is_local and (why := little_memory(shm_free_bytes())):
         output.problem(f"{why}: {MORE_MEMORY}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -86,8 +87,18 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
         *campaign.meta.problems,
     ]
     if not running and (again.alone(campaign) or next_step(campaign) != "done"):
-        lines.append(f"continue with: {command('resume', campaign.campaign_id)}")
+        lines.append(f"continue with: {command('resume', campaign.campaign_id, *_testbed_of(campaign.meta.command))}")
     return lines
+
+
+def _testbed_of(words: Sequence[str]) -> list[str]:
+    """Return the options of a campaign's command that say on which testbed: a resume needs them too."""
+    found: list[str] = []
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        name, _, value = word.partition("=")
+        if name in ("--inventory", "--testbed"):
+            found += [name, value or following]
+    return found
 
 
 def _first_line(campaign: Campaign, state: str) -> str:

@@ -12,7 +12,7 @@ from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.kernel import SetHere, set_here_of
 from cadge_harness.plan.timemodel import TimeModel
-from cadge_harness.surroundings import MORE_MEMORY, SHM, shm_free_bytes
+from cadge_harness.surroundings import MORE_MEMORY, SHM
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.words import count_of
 from cadge_results import Reason
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RANKS_BYTES = 8 << 20
 """Free shared memory below which MPI connects ranks of one host by TCP: Open MPI 4.1 does so at 4 MiB, not at 6."""
+
+TO_LOG_IN = "the hosts' own ~/.ssh needs a key and the other hosts' keys (ssh-copy-id, ssh-keyscan)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class SiteHost:
     shm_free_bytes: int | None = None
     """None where nobody looked."""
     data_v6: bool = False
+    no_login: tuple[tuple[str, str], ...] = ()
+    """Other hosts that it cannot log in to, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +85,8 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
                 name=host.name,
                 cpus=tuple(host.cpus),
                 by_v6=":" in host.management_address,
-                shm_free_bytes=shm_free_bytes()
-                if str(testbed.kind) == "local"
-                else None,  # emulated ones have their own
+                shm_free_bytes=host.shm_free_bytes,
+                no_login=host.no_login,
                 data_v6=":" in host.address,
             )
             for host in hosts
@@ -126,6 +129,11 @@ def refuse_launcher(site: PlanSite, launcher: str, cast: Cast) -> Refusal | None
     for host in site.hosts:
         if host.name in used and host.by_v6:
             reason = f"{launcher} does not reach {host.name} by IPv6: set its cadge_management_address to an IPv4 one"
+            return Refusal(code=Reason.NODE_LACKS, reason=reason)
+    first = next(host for host in site.hosts if host.name == cast[0].host)
+    for name, why in first.no_login:
+        if name in used:
+            reason = f"{launcher} cannot log in between these hosts by SSH: {why}; {TO_LOG_IN}"
             return Refusal(code=Reason.NODE_LACKS, reason=reason)
     return None
 

@@ -59,6 +59,8 @@ APART_S = 10.0
 """A busy host or network may hold up a message for seconds; `cadge doctor` measures clocks closer than this."""
 LOST_ANOTHER = 4
 """Exit status of an agent that lost another host of its block (cadge_agent/main.py): nothing is wrong with its own."""
+FROZEN_S = 5
+"""For a login to a host that was silent for long already."""
 _FULL = "full"
 _ROOM_BYTES = 65536
 """Less room than this is none: Ansible and the store write more."""
@@ -77,6 +79,7 @@ class _State:
     started: float
     problems: list[tuple[str, str]] = field(default_factory=list)  # (kind, sentence)
     lost: dict[str, None] = field(default_factory=dict)  # hosts, in the order of their loss
+    frozen: bool = False
     seen: set[str] = field(default_factory=set)
     tasks: int = 0
     first_launch_s: float | None = None
@@ -96,8 +99,10 @@ class _Run:
         on_launch: Callable[[dict[str, Any]], None],
         *,
         without_ansible: bool = False,
+        gone: set[str] | None = None,
     ) -> None:
         self.testbed = testbed
+        self.away = set() if gone is None else gone
         self.without_ansible = without_ansible
         self.work = work
         self.on_event = on_event
@@ -130,9 +135,12 @@ class _Run:
             case Stage():
                 self.state.tasks += 1
                 self.on_event(event)
+            case TaskFailed(event="failed", rc=code) if code == LOST_ANOTHER:
+                pass  # its agent or this process has said so already
             case TaskFailed():
-                if event.event == "unreachable" or event.rc != LOST_ANOTHER:
-                    self.state.lost[event.host] = None
+                if event.event == "unreachable":
+                    self.away.add(event.host)
+                self.state.lost[event.host] = None
                 self.problem(event.event, sentence(event), host=event.host)
             case PlaybookStart() | Stats() | Alive() | HostReport() | Clock() | ReachReport():
                 pass
@@ -196,7 +204,7 @@ def no_room_sentence(path: object, error: OSError) -> str:
 
 def sentence(failed: TaskFailed) -> str:
     """Turn what Ansible says of a failure into a sentence that says what to do."""
-    host, said = failed.host, " ".join(failed.message.split())
+    host, said = failed.host, " ".join(failed.message.split()).removeprefix("Task failed: ")
     low, by_hand = said.lower(), f"{BY_HAND}: ssh {shlex.quote(host)} true"
     if re.search(r"slurm job \d+ has expired|invalid job id", low):
         return f"Slurm has ended the job, and its hosts are gone; continue in another one: {command('resume')}"
@@ -223,6 +231,8 @@ def _playbook(
         given["cadge_hosts"] = known
     if run.without_ansible:
         given["cadge_python"] = interpreter()
+    if run.state.frozen:
+        given["ansible_ssh_timeout"] = FROZEN_S
 
     def serve(server: LeaseServer, process: Process) -> None:
         if stop is not None:
@@ -249,6 +259,7 @@ def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Eve
 
     def over() -> bool:
         if server.frozen is not None:
+            run.state.frozen = True
             run.state.lost.update(dict.fromkeys(filter(None, [server.frozen_host])))
             run.problem("unreachable", f"{server.frozen}: it, its ssh connection or its agent is frozen")
             return True
@@ -332,6 +343,7 @@ def run_campaign(
     of_launches: Sequence[Path] = (),
     programs: Sequence[str] = (),
     without_ansible: bool = False,
+    gone: set[str] | None = None,
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
@@ -344,12 +356,13 @@ def run_campaign(
     that launches name, which every host gets. programs: beside the build; each host tells which version it has.
     without_ansible: this machine is the only host, and nothing is tuned: the steps of the playbooks are done directly.
     What an earlier run with `tune` left tuned, because it was killed, is put back before a run without it measures.
+    gone: hosts that an earlier run of the same command could not log in to. They are not cleaned; more are added.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """
     work.mkdir(parents=True, exist_ok=True)
     still_tuned = not tune and _may_be_tuned(work)
-    run = _Run(testbed, work, on_event, on_launch, without_ansible=without_ansible and not still_tuned)
+    run = _Run(testbed, work, on_event, on_launch, without_ansible=without_ansible and not still_tuned, gone=gone)
     if still_tuned and not _clean_up(run, work / "variables.json", work, _touched(work)):
         return _outcome(run, 1, clean=False)
     _take_fetched(run, work)  # brought home by an earlier restore
@@ -403,12 +416,15 @@ def _may_be_tuned(work: Path) -> bool:
 def _clean_up(run: _Run, variables: Path, work: Path, hosts: list[str]) -> bool:
     """Fetch what was not acknowledged, end what runs, remove the folders, where these hosts answer.
 
-    Returns whether every one of them did.
+    Returns whether every one of them did. A host that took no login before is not tried again.
     """
+    answering = [host for host in hosts if host not in run.away]
+    if not answering:
+        return False
     kept = list(run.state.problems)
-    code = _playbook(run, ["cleanup"], variables, work, None, hosts)
+    code = _playbook(run, ["cleanup"], variables, work, None, answering)
     run.state.problems[:] = kept
-    return code == 0
+    return code == 0 and answering == hosts
 
 
 def default_build() -> Path:

@@ -218,7 +218,7 @@ def _machine() -> Iterator[HostFinding]:
     if soft != resource.RLIM_INFINITY and soft < 64 * 1024**2:
         text = f"locked memory is limited to {soft // 1024} KiB; RDMA devices need more"
         yield HostFinding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
-    if text := little_memory():
+    if text := little_memory(shm_free_bytes()):
         yield HostFinding(code="D42", level="warn", text=text, fix=MORE_MEMORY)
 
 
@@ -238,12 +238,11 @@ def _kernel_left(folder: Path) -> Iterator[HostFinding]:
             yield HostFinding(code="D43", level="warn", text=text, fix=command("testbed", "restore", found["campaign"]))
 
 
-def little_memory() -> str:
-    """Return why layers may not get the shared memory that they want on this machine; "" where there is enough."""
-    free_bytes = shm_free_bytes()
+def little_memory(free_bytes: int, where: str = "") -> str:
+    """Return why layers may not get the shared memory that they want; "" where so much is enough."""
     if free_bytes >= SHM_BYTES_MIN:
         return ""
-    return f"{SHM} has {free_bytes / 1e6:.0f} MB free, and layers over MPI, UCX and libfabric may want more"
+    return f"{SHM}{where} has {free_bytes / 1e6:.0f} MB free, and layers over MPI, UCX and libfabric may want more"
 
 
 def busy() -> str:

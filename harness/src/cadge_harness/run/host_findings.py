@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cadge_harness.errors import printable
+from cadge_harness.plan.site import TO_LOG_IN
 from cadge_harness.run.crosscheck import node_problems
-from cadge_harness.run.findings import HostFinding, NeededProgram
+from cadge_harness.run.findings import HostFinding, NeededProgram, little_memory
 from cadge_harness.run.survey import Offset, Survey
+from cadge_harness.surroundings import MORE_MEMORY
 from cadge_harness.testbed.model import Host, Testbed
 from cadge_harness.words import count_of
 from cadge_results import FormatError, NodeFacts
@@ -19,6 +21,7 @@ from cadge_results.formats.event import Fault, HostReport
 CODES = {
     "login": "D60", "python": "D61", "build": "D62", "layers": "D63", "device": "D64", "address": "D65",
     "processors": "D66", "clock": "D67", "libraries": "D68", "ports": "D69", "reach": "D70", "kernel": "D71",
+    "memory": "D72", "mpirun": "D73",
 }  # fmt: skip
 """Of findings, by what was looked at."""
 APART_NS = 1_000_000_000
@@ -53,6 +56,8 @@ class HostsSummary:
     hosts: tuple[str, ...]
     rows: tuple[Row, ...]
     findings: tuple[tuple[str, HostFinding], ...]
+    packages: frozenset[str] = frozenset()
+    """Those rows that are versions of packages."""
 
 
 def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsSummary:
@@ -63,14 +68,16 @@ def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsSummary
     for host in testbed.hosts:
         for what, cell in _row(host, survey, testbed).items():
             table.setdefault(what, {})[host.name] = cell
-    table |= _packages(nodes, "libraries")
-    table |= _packages(nodes, "programs")
+    packages = _packages(nodes, "libraries") | _packages(nodes, "programs")
+    table |= packages
     findings = [
         *((name, _finding(fault)) for name in names for fault in _faults(survey, name)),
         *_build_findings(survey, own),
         *_layer_findings(survey, own),
         *_program_findings(nodes, own),
         *_clock_findings(survey, names),
+        *_memory_findings(survey),
+        *_login_findings(survey, names),
         *(("", _finding(fault)) for fault in _library_faults(nodes)),
     ]
     return HostsSummary(
@@ -80,6 +87,7 @@ def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsSummary
             for what, cells in table.items()
         ),
         findings=tuple(findings),
+        packages=frozenset(map(printable, packages)),
     )
 
 
@@ -172,6 +180,9 @@ def _processors(host: Host, node: Mapping[str, object]) -> str:
 def _offset(offset: Offset | None) -> str:
     if offset is None:
         return _NOTHING
+    most_ms = (abs(offset.offset_ns) + offset.error_ns) / 1e6
+    if near := next((limit for limit in (1, 10, 100) if most_ms < limit), 0):
+        return f"within {near} ms"
     return f"{offset.offset_ns / 1e6:+.1f} ms, +-{offset.error_ns / 1e6:.1f}"
 
 
@@ -257,6 +268,27 @@ def _clock_findings(survey: Survey, names: tuple[str, ...]) -> Iterator[tuple[st
     if len(set(sources.values())) > 1:
         said = ", ".join(f"{source} on {name}" for name, source in sources.items())
         yield "", _warn("clock", f"the clock sources differ: {said}", "Compare times of these hosts with care")
+
+
+def _memory_findings(survey: Survey) -> Iterator[tuple[str, HostFinding]]:
+    """Say which hosts have little shared memory."""
+    for name, looked in survey.looked.items():
+        if looked.shm_free_bytes is not None and (text := little_memory(looked.shm_free_bytes, f" of {name}")):
+            yield name, _warn("memory", text, MORE_MEMORY)
+
+
+def _login_findings(survey: Survey, names: tuple[str, ...]) -> Iterator[tuple[str, HostFinding]]:
+    """Say which hosts cannot log in to others, those with the same reason together: mpirun has to."""
+    by_reason: dict[str, list[tuple[str, str]]] = {}
+    for name in names:
+        reached = survey.reached.get(name)
+        for other, why in reached.no_login.items() if reached else ():
+            by_reason.setdefault(why, []).append((name, other))
+    for why, pairs in by_reason.items():
+        (name, other), more = pairs[0], len(pairs) - 1
+        also = f" (and {count_of(more, 'other pair')} of hosts)" if more else ""
+        text = f"mpirun on {name} cannot log in to {other} by SSH{also}: {why}. MPI layers between them are refused"
+        yield "", _warn("mpirun", text, f"{TO_LOG_IN[0].upper()}{TO_LOG_IN[1:]}")
 
 
 def _library_faults(nodes: Mapping[str, Mapping[str, object]]) -> Iterator[Fault]:

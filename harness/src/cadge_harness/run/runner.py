@@ -30,6 +30,8 @@ class AnsibleRunner:
     def __init__(self, build: Path, *, tune: bool) -> None:
         self._build = build
         self._tune = tune
+        self._gone: set[str] = set()
+        """Hosts that could not be logged in to: until another command, nobody tries again."""
 
     def __call__(
         self,
@@ -57,6 +59,7 @@ class AnsibleRunner:
                 of_launches=[trace] if trace is not None else [],
                 programs=stored.plan.programs,
                 without_ansible=testbed.kind is TestbedKind.LOCAL and not self._tune,
+                gone=self._gone,
             )
         except OSError as error:
             if error.errno in NO_ROOM:

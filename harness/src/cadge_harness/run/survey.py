@@ -9,8 +9,8 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cadge_harness.errors import printable
@@ -18,13 +18,15 @@ from cadge_harness.run import ansible_files as files
 from cadge_harness.run.ansible_io import BY_HAND, sentence
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
-from cadge_harness.testbed.model import Testbed
+from cadge_harness.testbed.model import Host, Testbed
 from cadge_results import BlockHost
 from cadge_results.formats.event import Clock, Event, Fault, HostReport, ReachReport, Stage, TaskFailed
 
 LOOK_S = 180.0
 """For an agent to look: two layers at a time, each of which may hang for 20 s."""
 REACH_S = 60.0
+LOGINS_MOST = 16
+"""So many of the others each host logs in to: every one of a small cluster, and a sample of a large one."""
 CLOCK_S = 2.0
 END_S = 120.0
 LAST_WORDS_S = 0.2
@@ -60,21 +62,44 @@ class Survey:
     """Of the host as seen from here. What it said of itself stands in `looked` and `reached`."""
 
 
-def survey(testbed: Testbed, build: Path, programs: Sequence[str] = ()) -> Survey:
+def survey(
+    testbed: Testbed,
+    build: Path,
+    programs: Sequence[str] = (),
+    layers: Collection[str] | None = None,
+    *,
+    logins: bool = False,
+) -> Survey:
     """Look at every host. `build` is brought to the hosts that have none. Raises UnfitError where there is none.
 
-    programs: beside the build, which some points need.
+    programs: beside the build, which some points need. layers: those that are looked at, None for all of the build.
+    logins: let the hosts log in to each other, as launchers of ranks will.
     """
     with tempfile.TemporaryDirectory(prefix="cadge-look-") as folder:
-        return _Surveyor(testbed, Path(folder)).run(build, programs)
+        return _Surveyor(testbed, Path(folder), logins=logins).run(build, programs, layers)
+
+
+def as_seen(testbed: Testbed, found: Survey) -> Testbed:
+    """Return the testbed with what a plan depends on, as far as the hosts were looked at."""
+
+    def seen(host: Host) -> Host:
+        looked, reached = found.looked.get(host.name), found.reached.get(host.name)
+        return replace(
+            host,
+            shm_free_bytes=looked.shm_free_bytes if looked else None,
+            no_login=tuple(reached.no_login.items()) if reached else (),
+        )
+
+    return replace(testbed, hosts=tuple(map(seen, testbed.hosts)))
 
 
 class _Surveyor:
     """One run of the playbook, and what comes from it."""
 
-    def __init__(self, testbed: Testbed, work: Path) -> None:
+    def __init__(self, testbed: Testbed, work: Path, *, logins: bool) -> None:
         self._testbed = testbed
         self._work = work
+        self._logins = logins
         self._found = Survey()
         self._names = [host.name for host in testbed.hosts]
         self._lost: set[str] = set()
@@ -84,14 +109,16 @@ class _Surveyor:
         self._begun = False
         """Whether Ansible has come to where agents look."""
 
-    def run(self, build: Path, programs: Sequence[str]) -> Survey:
+    def run(self, build: Path, programs: Sequence[str], layers: Collection[str] | None) -> Survey:
         hosts = [BlockHost.model_validate(host, from_attributes=True) for host in self._testbed.hosts]
         listed = {
             "hosts": [host.model_dump(mode="json") for host in hosts],
             "ports": list(self._testbed.ports),
             "programs": list(programs),
+            "ssh": list(self._testbed.host_ssh),
         }
-        archive, marker = files.pack(build, [files.write_json(self._work / "hosts.json", listed)], self._work)
+        listing = files.write_json(self._work / "hosts.json", listed)
+        archive, marker = files.pack(build, [listing], self._work, layers=layers)
         given = {
             "cadge_campaign": f"look-{secrets.token_hex(4)}",
             "cadge_archive": str(archive),
@@ -134,7 +161,7 @@ class _Surveyor:
             return
         elif failed.event == "unreachable":
             text = printable(sentence(failed)).partition(f". {BY_HAND}")[0]
-            self._lose(host, "login", text.replace(": Task failed: ", ": "), _by_hand(host))
+            self._lose(host, "login", text, _by_hand(host))
         elif failed.task == PYTHON_TASK:
             needed = ", and 3.9 or later is needed" if " is Python " in said else ""
             fix = "Install Python there, or set ansible_python_interpreter in the inventory to one that is there"
@@ -208,11 +235,20 @@ class _Surveyor:
         """Let each host try to reach all the others at once."""
         asked = dict(self._peers) if len(self._peers) > 1 else {}
         for host, peer in asked.items():
-            peer.send({"reach": [target for other in asked if other != host for target in self._targets(other)]})
+            targets = [target for other in asked if other != host for target in self._targets(other)]
+            logins = self._to_log_in(host, [*asked])
+            peer.send({"reach": targets, **({"login": logins} if logins else {})})
         if not wait(lambda: asked.keys() & self._peers.keys() <= self._found.reached.keys(), REACH_S):
             for host in asked.keys() - self._found.reached.keys():
                 text = f"{host} did not say within {REACH_S:.0f} s whether it reaches the other hosts"
                 self._fault(host, "reach", text, _by_hand(host))
+
+    def _to_log_in(self, name: str, among: Sequence[str]) -> list[dict[str, str]]:
+        """Return the hosts that follow one, which it is to log in to; each begins with another one."""
+        at = among.index(name)
+        following = [*among[at + 1 :], *among[:at]][:LOGINS_MOST] if self._logins else []
+        address = {host.name: host.management_address for host in self._testbed.hosts}
+        return [{"host": other, "address": address[other]} for other in following]
 
     def _targets(self, name: str) -> list[dict[str, object]]:
         (host,) = (host for host in self._testbed.hosts if host.name == name)

@@ -19,6 +19,7 @@ import yaml
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
 from cadge_harness.paths import find_checkout
 from cadge_harness.testbed.inventory_rules import HostVariables, canonical, for_example, loops_back, read_host
+from cadge_harness.testbed.logins import ssh_between
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
 from cadge_results.command import command
@@ -222,5 +223,6 @@ def load(path: Path) -> Testbed:
         ),
         inventory_path=found,
         ports=(hosts[0].cadge_port_first, hosts[0].cadge_port_last),
+        host_ssh=ssh_between(variables.values()),
         host_variables=variables,
     )

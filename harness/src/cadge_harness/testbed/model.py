@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cadge_harness.testbed.users import Use
 
 DEFAULT_PORTS = (18600, 18699)
+BY_AGENT = "agent"
+"""First word of a `host_ssh` that is the agent's own file on the host, see cadge_agent/step.py."""
 
 
 class TestbedKind(StrEnum):
@@ -32,7 +34,8 @@ class Host:
     `device` and `address` are those of the data network, which every layer is given. `raw_device` is a link of its
     own for AF_XDP, "" where there is none. `cpus` are the processors for the endpoints, in the order of their use;
     empty means that nothing is pinned. `ld_library_path` and `opal_prefix` are variables of its endpoints; "" where
-    the inventory states none.
+    the inventory states none. `shm_free_bytes`: free shared memory there, None where nobody looked. `no_login`: other
+    hosts that this one cannot log in to by SSH, each with the reason, as far as it was tried.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Host:
     cpus: tuple[int, ...]
     ld_library_path: str = ""
     opal_prefix: str = ""
+    shm_free_bytes: int | None = None
+    no_login: tuple[tuple[str, str], ...] = ()
 
     @property
     def stated_variables(self) -> dict[str, str]:

@@ -28,6 +28,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.testbed import inventory_file
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_rules import CPUS_MOST
+from cadge_harness.testbed.model import BY_AGENT
 from cadge_harness.words import count_of
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
 from cadge_results.command import command, typed
@@ -123,7 +124,7 @@ def allocation(inventory: Path | None = None, device: str = "") -> Testbed:
     return replace(
         inventory_file.load(path),
         name=NAME,
-        host_ssh=("agent", *step, "--"),
+        host_ssh=(BY_AGENT, *step, "--"),
         mpirun=srun if pmix else "mpirun",
         time_left_s=_time_left_s(job),
         notes=(*_alone(nodes), *_fewer(nodes), *why_not),

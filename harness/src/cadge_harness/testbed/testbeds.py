@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.surroundings import shm_free_bytes
 from cadge_harness.testbed import emulated, inventory_file, slurm
 from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Testbed, TestbedKind
 
@@ -44,7 +45,13 @@ def local(*, notes: tuple[str, ...] = (), own: int = 0) -> Testbed:
     folder = emulated.state_folder()
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     host = Host(
-        name="localhost", management_address="127.0.0.1", device="lo", address="127.0.0.1", raw_device="", cpus=cpus
+        name="localhost",
+        management_address="127.0.0.1",
+        device="lo",
+        address="127.0.0.1",
+        raw_device="",
+        cpus=cpus,
+        shm_free_bytes=shm_free_bytes(),
     )
     variables: dict[str, dict[str, object]] = {
         host.name: {

@@ -114,6 +114,7 @@ class HostReport(Frozen):
     """What a host is (`node`, a node document) and what is wrong with it.
 
     greets: ports at which it tells its name, by the variable of the inventory that states the address.
+    shm_free_bytes: free shared memory; None where it does not say.
     """
 
     event: Literal["looked"] = "looked"
@@ -125,6 +126,7 @@ class HostReport(Frozen):
     layers: dict[str, LayerReport]
     taken_ports: list[int]
     greets: dict[str, int]
+    shm_free_bytes: NonNegativeInt | None = None
     faults: list[Fault]
 
 
@@ -138,11 +140,15 @@ class Clock(Frozen):
 
 
 class ReachReport(Frozen):
-    """A host has tried to reach the others; reached: those that it reaches at every address."""
+    """A host has tried to reach the others; reached: those that it reaches at every address.
+
+    no_login: those that it was asked to log in to and cannot, each with the reason.
+    """
 
     event: Literal["reached"] = "reached"
     host: str
     reached: list[str]
+    no_login: dict[str, str] = Field(default_factory=dict)
     faults: list[Fault]
 
 

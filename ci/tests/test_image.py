@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The image of ci/image, as a container without options runs it: an ordinary user and 64 MB of shared memory."""
+"""The image of ci/image, as Podman runs it without options (a user, 64 MB of shared memory), and by Charliecloud."""
 
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ exec podman --cgroup-manager cgroupfs --events-backend file run --cgroups disabl
 """
 """Podman, also where this machine is a container: crun refuses a mixture of cgroups, and there may be none to use."""
 LIMITS = [f"--ulimit={name}=1000:1000" for name in ("nofile", "nproc")]  # Podman's own are higher than ours may be
+USER = 1000
+AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--bounding-set=-all", "--no-new-privs"]
 
 pytestmark = [
     pytest.mark.long,
@@ -65,3 +69,27 @@ def test_every_layer_can_be_loaded_in_the_image() -> None:
     done = contained("doctor")
     assert done.returncode == 0, done.stdout
     assert [line for line in done.stdout.splitlines() if line.split()[1:2] in (["D21"], ["D22"], ["D23"])] == []
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(shutil.which("ch-run") is None, reason="there is no Charliecloud")
+def test_charliecloud_runs_the_image_as_a_user() -> None:
+    """Its files are read-only; home, environment and shared memory are the host's. The commands are CLUSTER.md's."""
+    page = (ROOT / "playbooks/CLUSTER.md").read_text()
+    packing, unpacking, running = (
+        line.partition("  #")[0] for line in page.splitlines() if re.search("^ch-|ch-run", line)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o755)
+        packed = run("sh", "-c", f"cd {home} && {packing}")
+        assert packed.returncode == 0, packed.stderr[-2000:]
+        os.chown(home, USER, USER)
+        variables = [f"HOME={home}", "USER=somebody", "PATH=/usr/local/bin:/usr/bin:/bin"]
+        script = f"cd && {unpacking} && {running.replace('run --testbed local', 'quick')}"
+        done = run(*AS_USER, "env", "-i", *variables, "sh", "-euc", script)
+        assert done.returncode in (0, 1), done.stderr + done.stdout  # 1: other work let a launch run out of time
+        assert "no number" not in done.stdout
+        for layer in ("native-ucx", "native-ofi", "mpi-p2p", "peregrine-shm", "sockets-tcp"):
+            assert layer in done.stdout
+        assert list(home.glob("results/*"))

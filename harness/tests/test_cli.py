@@ -362,6 +362,13 @@ def test_little_shared_memory_is_said(free_bytes: int, warned: bool, monkeypatch
     assert output.problems == [f"{one.text}: {one.fix}" for one in said]
 
 
+def test_doctor_says_how_a_container_gets_more_locked_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings.resource, "getrlimit", lambda _: (8 << 20, 8 << 20))
+    [limit] = [one for one in findings._machine() if one.code == "D41"]
+    assert "8192 KiB" in limit.text
+    assert "--ulimit memlock=-1" in limit.fix
+
+
 def test_doctor_looks_where_campaigns_go(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path / "closed")
     (tmp_path / "closed").mkdir()

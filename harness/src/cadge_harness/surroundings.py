@@ -20,6 +20,7 @@ from pathlib import Path
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHM = Path("/dev/shm")  # noqa: S108 - its size is looked at
 MORE_MEMORY = "mount -o remount,size=1g /dev/shm; of a container: --shm-size=1g"
+MORE_LOCKED = "ulimit -l unlimited; of a container: --ulimit memlock=-1"
 _TIMEOUT_S = 20
 _NEWER_LIBC = re.compile(r"version `(GLIBC_[0-9.]+)' not found")
 NOTHING_STATED: Mapping[str, str] = {}

@@ -21,7 +21,7 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
 from cadge_harness.run.room import OF_HOSTS
-from cadge_harness.surroundings import MORE_MEMORY, SHM, SYSTEM_PATH, shm_free_bytes
+from cadge_harness.surroundings import MORE_LOCKED, MORE_MEMORY, SHM, SYSTEM_PATH, shm_free_bytes
 from cadge_harness.testbed.users import is_held
 from cadge_harness.words import count_of
 from cadge_results import Workloads
@@ -217,7 +217,7 @@ def _machine() -> Iterator[HostFinding]:
     soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft != resource.RLIM_INFINITY and soft < 64 * 1024**2:
         text = f"locked memory is limited to {soft // 1024} KiB; RDMA devices need more"
-        yield HostFinding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
+        yield HostFinding(code="D41", level="warn", text=text, fix=MORE_LOCKED)
     if text := little_memory(shm_free_bytes()):
         yield HostFinding(code="D42", level="warn", text=text, fix=MORE_MEMORY)
 

@@ -94,11 +94,16 @@ def matrices(data: Dataset) -> list[PairMatrix]:
 
 
 def slow_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
-    """Return what is slow in each case over every layer that was measured there."""
+    """Return what is slow in each case over every layer that was measured there.
+
+    No link of a host that loses packets: they take the rate of some of its streams by chance.
+    """
+    lossy = {part.hosts for _, part in _stalled(found)}
     return [
         SlowFound(case=case, part=part)
         for case, of in _by_case(found)
         for part in slow_for_all([one.times for one in of])
+        if len(part.hosts) == 1 or not any((host,) in lossy for host in part.hosts)
     ]
 
 
@@ -106,11 +111,13 @@ def stalled_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
     """Return what stalls in each case over every layer, and is not already slow there."""
     slow = {(one.case, frozenset(one.part.hosts)) for one in slow_of(found)}
     return [
-        SlowFound(case=case, part=part)
-        for case, of in _by_case(found)
-        for part in stalled_for_all([one.means for one in of if one.means])
-        if (case, frozenset(part.hosts)) not in slow
+        SlowFound(case=case, part=part) for case, part in _stalled(found) if (case, frozenset(part.hosts)) not in slow
     ]
+
+
+def _stalled(found: Sequence[PairMatrix]) -> Iterable[tuple[Case, SlowPart]]:
+    for case, of in _by_case(found):
+        yield from ((case, part) for part in stalled_for_all([one.means for one in of if one.means]))
 
 
 def _by_case(found: Sequence[PairMatrix]) -> Iterable[tuple[Case, list[PairMatrix]]]:

@@ -2,20 +2,26 @@
 """Which host or link is slow, from one value for each ordered pair of hosts.
 
 The logarithm of a pair's time is taken as a middle, what its first host adds, what its second host adds, and a rest:
-median polish (Tukey, Exploratory Data Analysis, 1977, ch. 11), which a few slow pairs cannot pull along. A link is slow
-where its rest is more than LEAST and more than TIMES robust standard deviations (the median absolute deviation, times
-1.4826 for a normal distribution) above the middle of all; a host where what it adds is, by the larger of two scales:
-that of all hosts, and the standard error that the rest gives a median of its pairs. What is slow over one layer alone
-is not named: a host or a cable is slow for all. The same rule finds what stalls or loses packets, from the mean time of
-a call: a median does not see a call in fifty that waits for a packet to be sent again.
+median polish (Tukey, Exploratory Data Analysis, 1977, ch. 11), which a few slow pairs cannot pull along. A host is slow
+where what it adds is more than LEAST and more than TIMES robust standard deviations (the median absolute deviation,
+times 1.4826 for a normal distribution) above the middle of all, by the larger of two scales: that of all hosts, and the
+standard error that the rest gives a median of its pairs. What is slow over one layer alone is not named: a host or a
+cable is slow for all.
+
+A link has one pair to show for it, and noise has long tails. So its rest is more than LEAST and LINK_TIMES deviations
+over each layer, of which PLAIN is enough, and the mean of its rests is more than TIMES deviations by the root of the
+number of layers.
+
+The same rule finds what stalls or loses packets, from the mean time of a call: a median does not see a call in fifty
+that waits for a packet to be sent again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log, sqrt
-from statistics import median
+from statistics import fmean, median
 from typing import Literal, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -24,9 +30,12 @@ Pair = tuple[str, str]
 
 LEAST = log(1.1)
 """What is slower by less is nobody's concern."""
+PLAIN = log(1.33)
+"""What is enough of a link over each layer, however many deviations it is."""
 STALLS = log(2.0)
 """What takes less on average does not stall. A packet that TCP has to send again takes 200 ms, and a call 10 µs."""
 TIMES = 5.0
+LINK_TIMES = 8.0
 NORMAL = 1.4826
 """Standard deviations in a median absolute deviation, of a normal distribution."""
 MEDIAN = 1.2533
@@ -95,21 +104,34 @@ def scale(values: Iterable[float]) -> float:
 
 
 def slow_for_all(by_layer: Collection[Mapping[Pair, float]], least: float = LEAST) -> list[SlowPart]:
-    """Return the hosts and links that are slow over every layer, the slowest first, with the layers' middle."""
+    """Return the hosts and links that are slow over every layer, the slowest first, with the layers' middle.
+
+    None where hosts are too few to tell.
+    """
+    if not by_layer or len({host for times in by_layer for pair in times for host in pair}) < HOSTS_LEAST:
+        return []
+    fits = [fit(times) for times in by_layer]
     found: dict[tuple[str, tuple[str, ...]], list[SlowPart]] = {}
-    for times in by_layer:
-        for one in slow_parts(times, least):
+    for times, fitted in zip(by_layer, fits, strict=True):
+        for one in _slow_hosts(times, fitted, least):
             found.setdefault((one.part, one.hosts), []).append(one)
     every = [
-        replace(
-            of[0],
-            times=median(one.times for one in of),
-            slower=min(one.slower for one in of),
-        )
+        replace(of[0], times=median(one.times for one in of), slower=min(one.slower for one in of))
         for of in found.values()
         if len(of) == len(by_layer)
     ]
-    return sorted(every, key=lambda one: (-one.times, one.hosts))
+    return sorted([*every, *_slow_links(fits, least)], key=lambda one: (-one.times, one.hosts))
+
+
+def _slow_links(fits: Sequence[PairFit], least: float) -> Iterator[SlowPart]:
+    """Yield the links that are slow over every layer; a pair that some layer lacks is none."""
+    rests = {pair: [one.rest[pair] for one in fits] for pair in fits[0].rest if all(pair in one.rest for one in fits)}
+    together = {pair: fmean(of) for pair, of in rests.items()}
+    enough = TIMES / sqrt(len(fits)) * scale(together.values())
+    asked = [max(least, min(PLAIN, LINK_TIMES * scale(one.rest.values()))) for one in fits]
+    for pair, of in rests.items():
+        if together[pair] > enough and all(rest > most for rest, most in zip(of, asked, strict=True)):
+            yield SlowPart(part="link", hosts=pair, times=median(map(exp, of)), slower=1, pairs=1)
 
 
 def stalled_for_all(by_layer: Collection[Mapping[Pair, float]]) -> list[SlowPart]:
@@ -135,30 +157,20 @@ def stalled_for_all(by_layer: Collection[Mapping[Pair, float]]) -> list[SlowPart
     ]
 
 
-def slow_parts(times: Mapping[Pair, float], least: float = LEAST) -> list[SlowPart]:
-    """Return the hosts and links that are slow over one layer; none where hosts are too few to tell."""
-    if len({host for pair in times for host in pair}) < HOSTS_LEAST:
-        return []
-    found = fit(times)
+def _slow_hosts(times: Mapping[Pair, float], found: PairFit, least: float) -> Iterator[SlowPart]:
+    """Yield the hosts that are slow over one layer."""
     noise = scale(found.rest.values())
     whole = {pair: log(value) - found.middle for pair, value in times.items()}
-    slow = [
-        SlowPart(
-            part="first" if at == 0 else "second",
-            hosts=(host,),
-            times=exp(effect),
-            slower=sum(1 for pair in own if whole[pair] > least),
-            pairs=len(own),
-        )
-        for at, effects in ((0, found.first), (1, found.second))
-        for host, effect in _beyond(effects, least, MEDIAN * noise / sqrt(max(1, len(times) / len(effects))))
-        for own in [[pair for pair in times if pair[at] == host]]
-    ]
-    slow += [
-        SlowPart(part="link", hosts=pair, times=exp(rest), slower=1, pairs=1)
-        for pair, rest in _beyond(found.rest, least, noise)
-    ]
-    return slow
+    for at, effects in ((0, found.first), (1, found.second)):
+        for host, effect in _beyond(effects, least, MEDIAN * noise / sqrt(max(1, len(times) / len(effects)))):
+            own = [pair for pair in times if pair[at] == host]
+            yield SlowPart(
+                part="first" if at == 0 else "second",
+                hosts=(host,),
+                times=exp(effect),
+                slower=sum(1 for pair in own if whole[pair] > least),
+                pairs=len(own),
+            )
 
 
 def _beyond(effects: Mapping[_Key, float], least: float, least_scale: float) -> list[tuple[_Key, float]]:

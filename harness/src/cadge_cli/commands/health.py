@@ -53,9 +53,10 @@ EXIT_CODES = (
 def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how: MeasureOptions, output: Output) -> int:
     """Measure every pair of hosts both ways by two layers, and name a host or link that is slow or stalls.
 
-    A host or link is named if it is slower than the rest by more than 10 %, and by five robust standard deviations,
-    over every layer. It loses packets or stalls if its mean call takes more than twice as long as the rest's. With
-    fewer than four hosts, Cadge shows numbers only. Eight hosts take two minutes, sixteen about eight.
+    A host is slow if it is slower than the rest by more than 10 %, and by five robust standard deviations, over every
+    layer. A single link must be 33 % slower, or eight standard deviations. A host or link loses packets or stalls if
+    its mean call takes more than twice as long as the rest's. With fewer than four hosts, Cadge shows numbers only.
+    Eight hosts take two minutes, sixteen about eight.
     """
     if campaign is not None:
         return _answered(opened(how.results, campaign), output, EXIT_OK, {}, [])

@@ -245,6 +245,14 @@ def test_a_host_that_loses_packets_stands_for_its_slow_links(tmp_path: Path) -> 
     ]
 
 
+def test_lost_packets_that_delay_the_median_too_are_lost_packets(tmp_path: Path) -> None:
+    (two,) = matrices(measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"}))
+    means = {pair: 4e6 if "h3" in pair else 1e4 for pair in PAIRS}
+    values = {pair: 1.3e4 if pair[1] == "h3" else 1e4 for pair in PAIRS}
+    one = replace(two, hosts=tuple(HOSTS), values=values, missing={}, means=means)
+    assert [text.partition(":")[0] for text in sentences([one])] == ["h3 loses packets or stalls"]
+
+
 def test_most_pairs_of_a_host_that_is_gone_are_one_sentence(tmp_path: Path) -> None:
     (two,) = matrices(measured(tmp_path, {"hosts.pair": "h1,h2"}, {"hosts.pair": "h2,h1"}))
     alive = {pair: 10.0 for pair in PAIRS if "h3" not in pair or pair == ("h3", "h1")}

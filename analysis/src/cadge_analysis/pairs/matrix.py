@@ -16,6 +16,10 @@ PAIR = "hosts.pair"
 """The setting by which a plan says over which pair a series runs."""
 
 
+MEANS_TIMES = 2
+"""What is slower by its mean call so many times as much as by its median stalls, and is not just slow."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatrix:
     """One layer in one case over pairs of hosts. values: the best of a pair's launches, in the quantity's base unit.
@@ -94,16 +98,19 @@ def matrices(data: Dataset) -> list[PairMatrix]:
 
 
 def slow_of(found: Sequence[PairMatrix]) -> list[SlowFound]:
-    """Return what is slow in each case over every layer that was measured there.
+    """Return what is slow in each case over every layer that was measured there, but for what lost packets explain.
 
-    No link of a host that loses packets: they take the rate of some of its streams by chance.
+    They take the rate of some of a host's streams by chance, and may delay its median call a little too.
     """
-    lossy = {part.hosts for _, part in _stalled(found)}
+    stalled = list(_stalled(found))
+    lossy = {part.hosts for _, part in stalled}
+    means = {(case, part.hosts): part.times for case, part in stalled}
     return [
         SlowFound(case=case, part=part)
         for case, of in _by_case(found)
         for part in slow_for_all([one.times for one in of])
-        if len(part.hosts) == 1 or not any((host,) in lossy for host in part.hosts)
+        if means.get((case, part.hosts), 0) < MEANS_TIMES * part.times
+        and (len(part.hosts) == 1 or not any((host,) in lossy for host in part.hosts))
     ]
 
 

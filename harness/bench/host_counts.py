@@ -57,16 +57,15 @@ def timed(*words: str, inside: int | None = None) -> tuple[float, float]:
     """Run cadge, in the network of a supervisor if one is given; returns seconds, and MiB of the largest process."""
     begun = time.monotonic()
     prefix = [] if inside is None else exec_prefix(inside)
-    child = subprocess.Popen(
-        [*prefix, sys.executable, "-m", "cadge_cli.cli", *words, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    said, _ = child.stdout.read() if child.stdout else b"", child.stdout and child.stdout.close()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"cadge {' '.join(words)} ended with {child.returncode}: {json.loads(said)['problems']}")
+    with tempfile.TemporaryFile() as said:
+        argv = [*prefix, sys.executable, "-m", "cadge_cli.cli", *words, "--json"]
+        child = subprocess.Popen(argv, stdout=said, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            said.seek(0)
+            problems = json.load(said)["problems"]
+            raise SystemExit(f"cadge {' '.join(words)} ended with {child.returncode}: {problems}")
     return time.monotonic() - begun, usage.ru_maxrss / 1024
 
 

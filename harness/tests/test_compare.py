@@ -236,7 +236,7 @@ def test_a_cell_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
 
 def test_a_cell_that_is_not_there_shows_those_that_are(campaigns: list[str], cadge: Cadge) -> None:
     """Each of them can be named as it is printed, and a part of a layer's name will do."""
-    answer = cadge("compare", "last:one", "last:b-two", "--cell", "within, poll, rpc, 9 B")  # its older name
+    answer = cadge("compare", "last:one", "last:b-two", "--point", "within, poll, rpc, 9 B")
     shown = [line.strip() for line in answer.err.splitlines()[1:]]
     assert answer.code == 5
     assert 0 < len(shown) <= 8

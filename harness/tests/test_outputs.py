@@ -209,7 +209,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "report text": ("report", "--format", "text"),
     "report markdown": ("report", "--format", "markdown"),
     "export json": ("export", "--format", "json"),
-    "compare cell": ("compare", "last:a-one", "last:a-one (off=x)", "--cell", "8 B"),
+    "compare cell": ("compare", "last:a-one", "last:a-one (off=x)", "--point", "8 B"),
     "compare html": ("compare", "last:a-one", "last:a-one (off=x)", "--format", "html"),
     "history": ("history",),
     "study": ("study", "peregrine"),

@@ -9,8 +9,8 @@ standard error that the rest gives a median of its pairs. What is slow over one 
 cable is slow for all.
 
 A link has one pair to show for it, and noise has long tails. So its rest is more than LEAST and LINK_TIMES deviations
-over each layer, of which PLAIN is enough, and the mean of its rests is more than TIMES deviations by the root of the
-number of layers.
+over each layer, of which PLAIN is enough. The mean of its rests is more than TIMES by the root of the number of layers,
+in deviations of such means.
 
 The same rule finds what stalls or loses packets, from the mean time of a call: a median does not see a call in fifty
 that waits for a packet to be sent again.

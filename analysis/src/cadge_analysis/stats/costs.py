@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operation costs each side: time of processors, switches, page faults, system calls, cycles, instructions.
 
-`COSTS` has an entry for each. Numbers, exports, questions in SQL, tables of a report and `cadge compare --cell` follow.
+`COSTS` has an entry for each. Numbers, exports, questions in SQL, tables of a report and `cadge compare` follow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PerOperation:
 class Cost:
     """One thing that an operation takes: how it is read of what an endpoint used, and how it is called.
 
-    `key`: its column in a report. `title`: that column's heading. `told`: its name in `cadge compare --cell`.
+    `key`: its column in a report. `title`: that column's heading. `told`: its name in `cadge compare --point`.
     """
 
     key: str

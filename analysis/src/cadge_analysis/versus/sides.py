@@ -50,7 +50,7 @@ class Side:
 
     @classmethod
     def lean(cls, campaign: Campaign) -> Side:
-        """Return a campaign that keeps what comparing asks of it; `--cell` and the page of a comparison ask more."""
+        """Return a campaign that keeps what comparing asks of it; `--point` and the page of a comparison ask more."""
         data, measured = read_lean(campaign)
         return cls(data.campaign_id, data, measured=measured)
 

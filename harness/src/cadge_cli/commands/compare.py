@@ -85,7 +85,6 @@ class FailOn:
 @click.argument("second", metavar="CAMPAIGN[:LAYER|:@BUILD|:(SETTING)]")
 @click.option(
     "--point",
-    "--cell",
     "cell",
     metavar="POINT",
     help="Show this point of both, side by side: path, protocol, copies, settings, versions, costs, machine.",

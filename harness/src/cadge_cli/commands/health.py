@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SWEEP = "health"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
-    "  0    all alike\n"
+    "  0    no host or link is slow\n"
     "  2    a name or an option is wrong\n"
     "  3    nothing is built, or a host cannot be used\n"
     "  4    a host does not answer; the others are measured\n"
@@ -54,9 +54,9 @@ def health(names: tuple[str, ...], pairs: int | None, campaign: str | None, how:
     """Measure every pair of hosts both ways by two layers, and name a host or link that is slow or stalls.
 
     A host is slow if it is slower than the rest by more than 10 %, and by five robust standard deviations, over every
-    layer. A single link must be 33 % slower, or eight standard deviations. A host or link loses packets or stalls if
-    its mean call takes more than twice as long as the rest's. With fewer than four hosts, Cadge shows numbers only.
-    Eight hosts take two minutes, sixteen about eight.
+    layer. A link is slow from 33 % on, or from 10 % and eight standard deviations. A host or link loses packets or
+    stalls if its mean call takes more than twice as long as the rest's. With fewer than four hosts, Cadge shows numbers
+    only. Eight hosts take two minutes, sixteen about eight.
     """
     if campaign is not None:
         return _answered(opened(how.results, campaign), output, EXIT_OK, {}, [])
